@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * qbpf/abi.h - every record that crosses a boundary between the BPF programs and user space.
+ *
+ * One definition for both sides. All integers are little-endian host order, all times
+ * CLOCK_MONOTONIC nanoseconds. Structures have no implicit padding (checked below and by
+ * -Wpadded in the test suite); a record may only grow at its end.
+ *
+ * The maps that hold these records, by name:
+ *
+ *   threads      task storage          -> qbpf_thread      the stack of open frames of one thread
+ *   nodes        hash qbpf_node_key    -> qbpf_node        the call tree's shape
+ *   node_cells   hash qbpf_node_cell_key -> qbpf_node_cell a node's sums on one CPU
+ *   hist_cells   hash qbpf_hist_key    -> qbpf_hist_cell   32 buckets of one histogram on one CPU
+ *   span_counts  array span id         -> qbpf_span_counts what went wrong, per span
+ *   sites        array site id         -> qbpf_site        argument places
+ *   keyed        hash qbpf_open_key    -> qbpf_open        open spans that are paired by a key
+ *   notices      ring buffer           -> qbpf_notice      "look at /proc again", never a span
+ *
+ * A cell is created by the first hit on its CPU, so memory follows what really runs, not
+ * spans x CPUs. Within a cell every update is atomic: on preemptible kernels two threads
+ * can be inside the same program on one CPU.
+ */
+#ifndef QBPF_ABI_H
+#define QBPF_ABI_H
+
+#ifndef __VMLINUX_H__
+#include <linux/types.h>
+#endif
+
+#define QBPF_FRAMES_MAX    64	       /* open frames of one thread */
+#define QBPF_SPANS_MAX	   (1 << 20)   /* span ids are 1 .. QBPF_SPANS_MAX - 1; 0 is "none" */
+#define QBPF_NODE_ROOT	   0	       /* the parent of a thread's outermost spans */
+#define QBPF_NODE_LOST	   0xffffffffu /* the node table was full; the histogram still counts */
+#define QBPF_NO_REG	   0xffffu
+#define QBPF_HIST_SUB_BITS 5
+#define QBPF_HIST_SUB	   (1 << QBPF_HIST_SUB_BITS) /* buckets per octave: 1/32, 1.6 % at midpoint */
+
+/*
+ * What a site means to its span. The cookie of a probe carries it with the span and the site,
+ * so that a hit costs no lookup: bits 0..23 span, 24..31 role, 32..63 site.
+ */
+enum qbpf_role {
+	QBPF_ROLE_NONE = 0,
+	QBPF_ROLE_BEGIN = 1,	 /* a marker opens a frame */
+	QBPF_ROLE_END = 2,	 /* a marker closes the nearest frame of its span */
+	QBPF_ROLE_INSTANT = 3,	 /* a marker alone: counts, histogram of the interval */
+	QBPF_ROLE_VALUE = 4,	 /* a marker that carries a number */
+	QBPF_ROLE_KEY_BEGIN = 5, /* opens the span of this key, on any thread */
+	QBPF_ROLE_KEY_END = 6,
+	QBPF_ROLE_ENTRY = 7,	/* a function's entry; %rsp is the return address's slot */
+	QBPF_ROLE_RETURN = 8,	/* a uretprobe; closes the frame whose slot is %rsp - 8 */
+	QBPF_ROLE_RET_INSN = 9, /* a RET instruction; closes the frame whose slot is %rsp */
+	QBPF_ROLE_TAIL_JUMP = 10, /* a jump out of the function, armed with RET_INSN sites: an end */
+};
+
+#define QBPF_COOKIE(span, role, site)                                                              \
+	((__u64)((span) & 0xffffffu) | (__u64)(role) << 24 | (__u64)(__u32)(site) << 32)
+#define QBPF_COOKIE_SPAN(c) ((__u32)(c)&0xffffffu)
+#define QBPF_COOKIE_ROLE(c) ((__u32)((c) >> 24) & 0xffu)
+#define QBPF_COOKIE_SITE(c) ((__u32)((c) >> 32))
+
+/* How the buckets of a span's histogram are to be read. */
+enum qbpf_hist_kind {
+	QBPF_HIST_NS = 0,  /* unsigned nanoseconds */
+	QBPF_HIST_INT = 1, /* signed 64-bit integers: sign and magnitude */
+	QBPF_HIST_F64 = 2, /* doubles: sign, exponent, top five bits of the mantissa */
+};
+
+/*
+ * A histogram is a set of cells, each one octave of values.
+ *
+ * NS and INT: octave 0 holds magnitudes 0..31 exactly, one a bucket. Octave k >= 1 holds
+ * [2^(k+4), 2^(k+5)) in 32 equal buckets. k <= 59, so every 64-bit magnitude has a bucket.
+ * INT sets QBPF_HIST_NEGATIVE in the octave of a negative value.
+ * F64: octave is the biased exponent (0..2047), bucket the top 5 bits of the mantissa;
+ * QBPF_HIST_NEGATIVE is the sign. NaN and infinities (exponent 2047) are counted there.
+ */
+#define QBPF_HIST_NEGATIVE 0x8000u
+
+struct qbpf_hist_key {
+	__u32 span;
+	__u16 octave;
+	__u16 cpu;
+};
+
+/*
+ * NS, INT: the sum of magnitudes is sum_lo alone (modulo 2^64; sum_hi counts its carries).
+ * F64: the 53-bit mantissa m of each value adds m & (2^26 - 1) to sum_lo and m >> 26 to
+ * sum_hi, so the sum is exact for 2^37 values: (sum_hi * 2^26 + sum_lo) * 2^(octave - 1075)
+ * (for octave 0, subnormals, 2^-1074).
+ */
+struct qbpf_hist_cell {
+	__u64 sum_lo;
+	__u64 sum_hi;
+	__u64 min; /* lowest and highest value in this cell as magnitude or, for F64, raw bits */
+	__u64 max;
+	__u64 n[QBPF_HIST_SUB];
+};
+
+struct qbpf_node_key {
+	__u32 parent;
+	__u32 span;
+};
+
+struct qbpf_node {
+	__u32 id; /* 1, 2, ... in order of first appearance */
+	__u32 pad;
+};
+
+struct qbpf_node_cell_key {
+	__u32 node;
+	__u32 cpu;
+};
+
+/* Times in ns. self = total less the time of direct children. An instant has count only. */
+struct qbpf_node_cell {
+	__u64 count;
+	__u64 total_ns;
+	__u64 self_ns;
+	__u64 min_ns;
+	__u64 max_ns;
+};
+
+/* Everything that did not become a clean span, under its own name. Rare, so not per CPU. */
+struct qbpf_span_counts {
+	__u64 orphan_ends;    /* an end with no open frame of its span */
+	__u64 abandoned;      /* a frame closed by no end of its own: thread exit, longjmp, throw */
+	__u64 depth_overflow; /* a begin below QBPF_FRAMES_MAX open frames */
+	__u64 node_overflow;  /* closed and in the histogram, but the call tree had no room */
+	__u64 hist_overflow;  /* closed, but no cell for the histogram could be had */
+	__u64 no_storage;     /* a hit that found no room for its thread's stack */
+	__u64 unreadable;     /* a key or value argument that could not be read */
+	__u64 key_overflow;   /* no room for another open key */
+	__u64 key_restarts;   /* a key begun again while open: the first begin is dropped */
+	__u64 key_timeouts;   /* an open key swept by user space */
+	__u64 last_ns;	      /* instants: time of the last hit */
+	__u64 ret_muted;      /* returns that the kernel can no longer deliver (over 64 nested) */
+};
+
+/*
+ * Where one argument lies, in terms of the registers at the site (byte offsets into struct
+ * pt_regs). value = deref ? *(base + index * scale + off) : base + off. No base: off alone.
+ * A rip-relative operand is base = ip with the distance already in off.
+ */
+enum qbpf_arg_flags {
+	QBPF_ARG_DEREF = 1 << 0,
+	QBPF_ARG_SIGNED = 1 << 1,
+	QBPF_ARG_FLOAT = 1 << 2, /* size 4 or 8: IEEE-754 bits */
+	QBPF_ARG_VALID = 1 << 3, /* absent: this argument is unreadable */
+};
+
+struct qbpf_arg {
+	__s64 off;
+	__u16 base;  /* QBPF_NO_REG: none */
+	__u16 index; /* QBPF_NO_REG: none */
+	__u8 scale;  /* 1, 2, 4, 8 */
+	__u8 size;   /* 1, 2, 4, 8 bytes, of the value */
+	__u8 shift;  /* bits to shift a register right first: %ah is 8 */
+	__u8 flags;
+};
+
+struct qbpf_site {
+	struct qbpf_arg arg; /* the key or the value; not VALID where the role needs none */
+};
+
+/* One open span of a thread. */
+struct qbpf_frame {
+	__u64 start_ns;
+	__u64 child_ns; /* time of closed direct children */
+	__u64 slot;	/* address of the return address for a function, else 0 */
+	__u64 ret;	/* the guard: original return address, else 0 */
+	__u32 span;
+	__u32 node;
+	__u32 flags;
+	__u32 pad;
+};
+
+struct qbpf_thread {
+	__u32 depth; /* frames[0 .. depth) are open */
+	__u32 over;  /* begins beyond QBPF_FRAMES_MAX that are still open */
+	__u32 tgid;  /* whose frames these are: a forked child starts empty */
+	__u32 pad;
+	struct qbpf_frame frames[QBPF_FRAMES_MAX];
+};
+
+struct qbpf_open_key {
+	__u64 value;
+	__u32 span;
+	__u32 tgid;
+};
+
+struct qbpf_open {
+	__u64 start_ns;
+	__u32 tid;
+	__u32 pad;
+};
+
+enum qbpf_notice_type {
+	QBPF_NOTICE_MAPS = 1, /* the dynamic linker has mapped or unmapped objects */
+	QBPF_NOTICE_FORK = 2, /* arg: the child's tgid */
+	QBPF_NOTICE_EXEC = 3,
+	QBPF_NOTICE_EXIT = 4, /* the last thread of a process ended */
+};
+
+struct qbpf_notice {
+	__u16 type;
+	__u16 size; /* of the whole record */
+	__u32 tgid;
+	__u32 tid;
+	__u32 pad;
+	__u64 time_ns;
+	__u64 arg;
+};
+
+/* One open frame, as the snapshot program (a task iterator) writes it. */
+struct qbpf_open_frame {
+	__u32 tgid;
+	__u32 tid;
+	__u32 span;
+	__u32 depth; /* 0 is the outermost */
+	__u64 start_ns;
+};
+
+#if !defined(__cplusplus)
+_Static_assert(sizeof(struct qbpf_hist_key) == 8, "abi");
+_Static_assert(sizeof(struct qbpf_hist_cell) == 32 + 8 * QBPF_HIST_SUB, "abi");
+_Static_assert(sizeof(struct qbpf_node_cell) == 40, "abi");
+_Static_assert(sizeof(struct qbpf_span_counts) == 96, "abi");
+_Static_assert(sizeof(struct qbpf_arg) == 16, "abi");
+_Static_assert(sizeof(struct qbpf_frame) == 48, "abi");
+_Static_assert(sizeof(struct qbpf_thread) == 16 + 48 * QBPF_FRAMES_MAX, "abi");
+_Static_assert(sizeof(struct qbpf_notice) == 32, "abi");
+_Static_assert(sizeof(struct qbpf_open_frame) == 24, "abi");
+#endif
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * One ELF file of a target, opened once and checked: headers, segments, sections. Everything
+ * a hostile file can get wrong is refused here with one line; what comes out of this API is
+ * in bounds. Not thread-safe per image; different images are independent.
+ *
+ * Three kinds of address are never mixed: `addr` is a virtual address in the file's own
+ * numbering (st_value), `off` is a file offset (what a uprobe wants), and a run-time address is
+ * addr + load bias of a mapping.
+ */
+#ifndef QBPF_ELF_IMAGE_H
+#define QBPF_ELF_IMAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
+
+#define BUILD_ID_MAX 64
+
+enum elf_machine { ELF_OTHER, ELF_X86_64, ELF_AARCH64 };
+
+struct elf_info {
+	enum elf_machine machine;
+	bool pie;	    /* ET_DYN */
+	bool has_interp;    /* dynamically linked executable */
+	bool is_go;	    /* .go.buildinfo, .gopclntab or a Go note: stacks move */
+	bool is_rust;	    /* informational */
+	bool has_gcc_except; /* .gcc_except_table: functions with landing pads */
+	bool imports_throw; /* imports or defines __cxa_throw, _Unwind_RaiseException */
+	bool imports_cancel; /* imports pthread_cancel */
+	bool imports_stack_switch; /* swapcontext, makecontext, boost jump_fcontext, ... */
+	bool stripped;	    /* no .symtab here nor in a debug file */
+	uint64_t entry;	    /* addr */
+	uint8_t build_id[BUILD_ID_MAX];
+	size_t build_id_len; /* 0: none */
+	uint64_t size;	     /* of the file */
+};
+
+struct elf_image;
+
+/* fd is borrowed only for the call (dup it inside). `name` is for messages and reports. */
+int elf_image__open(int fd, const char *name, struct elf_image **out, struct err *e);
+void elf_image__free(struct elf_image *img);
+
+const struct elf_info *elf_image__info(const struct elf_image *img);
+const char *elf_image__name(const struct elf_image *img);
+
+/* -ENOENT when no loaded segment covers it. */
+int elf_image__addr_to_off(const struct elf_image *img, uint64_t addr, uint64_t *off);
+int elf_image__off_to_addr(const struct elf_image *img, uint64_t off, uint64_t *addr);
+/* True when the address lies in a segment that is mapped executable. */
+bool elf_image__addr_is_code(const struct elf_image *img, uint64_t addr);
+
+/* Up to len bytes of the file's content at addr; returns how many are there (0: none). The
+ * pointer lives as long as the image. */
+size_t elf_image__bytes(const struct elf_image *img, uint64_t addr, size_t len,
+			const uint8_t **out);
+/* A section by name, content decompressed and bounded; -ENOENT. addr may be NULL. */
+int elf_image__section(const struct elf_image *img, const char *name, const uint8_t **data,
+		       size_t *len, uint64_t *addr);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Unwinding facts of a function, from .eh_frame and .gcc_except_table: may an exception
+ * pass through it?
+ */
+#ifndef QBPF_ELF_UNWIND_H
+#define QBPF_ELF_UNWIND_H
+
+#include "elf/image.h"
+
+struct unwind_table;
+
+int unwind_table__read(const struct elf_image *img, struct unwind_table **out, struct err *e);
+void unwind_table__free(struct unwind_table *t);
+
+enum unwind_pass {
+	UNWIND_UNKNOWN,	 /* no FDE, or undecodable */
+	UNWIND_THROUGH,	 /* no LSDA, or call sites with cleanups: an exception can pass */
+	UNWIND_NOEXCEPT, /* every call site ends in terminate: nothing can leave it */
+};
+
+/* start and size receive the FDE's range (also a second opinion on the symbol's size). */
+enum unwind_pass unwind_table__find(const struct unwind_table *t, uint64_t addr, uint64_t *start,
+				    uint64_t *size);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A snapshot: the whole state of a session at one moment, as every output sees it. trace/
+ * fills it from the maps; the model completes it (self times, shares, percentages); out/
+ * only reads it. Owns all it points to.
+ */
+#ifndef QBPF_MODEL_SNAPSHOT_H
+#define QBPF_MODEL_SNAPSHOT_H
+
+#include "model/hist.h"
+#include "plan/plan.h"
+
+struct snap_span {
+	char *name;
+	enum span_kind kind;
+	enum return_way way; /* functions */
+	struct hist *hist;   /* never NULL */
+	uint64_t open;	     /* frames or keys open now */
+	uint64_t oldest_open_ns; /* start time of the oldest one, 0: none */
+	uint64_t abandoned, orphan_ends;
+	uint64_t depth_overflow, node_overflow, hist_overflow, no_storage;
+	uint64_t unreadable, key_overflow, key_restarts, key_timeouts, ret_muted;
+	uint64_t floor_ns; /* what an empty span of this kind reads on this host; 0: unknown */
+	uint64_t price_ns; /* what one span costs the target; 0: unknown */
+};
+
+struct snap_node {
+	uint32_t id;	 /* from the kernel; nodes[] is sorted by id */
+	uint32_t parent; /* id, 0: a root */
+	uint32_t span;	 /* index into spans[] (span id - 1) */
+	uint64_t count, total_ns, self_ns, min_ns, max_ns;
+};
+
+struct snap_site_note {
+	char *site;   /* "strategy:tick__begin at 0x1234 in /usr/bin/foo" */
+	char *reason; /* or the error, for failed ones */
+};
+
+struct snapshot {
+	uint64_t start_ns, now_ns; /* CLOCK_MONOTONIC */
+	/* target */
+	int *pids;
+	size_t npids;
+	char *comm, *exe;
+	bool ended; /* the target is gone */
+	/* host */
+	char *kernel, *cpu, *clocksource;
+	unsigned int cpus;
+	/* spans and tree */
+	struct snap_span *spans;
+	size_t nspans;
+	struct snap_node *nodes;
+	size_t nnodes;
+	/* probes */
+	uint64_t armed, relocated;
+	struct snap_site_note *refused;
+	size_t nrefused;
+	struct snap_site_note *failed;
+	size_t nfailed;
+	char **notes;
+	size_t nnotes;
+	/* price: ns per hit by class; PRICE_N entries, 0: not measured */
+	uint64_t price_ns[PRICE_N];
+	uint64_t map_bytes; /* kernel memory that the maps take */
+};
+
+struct snapshot *snapshot__new(void);
+void snapshot__free(struct snapshot *s);
+struct snapshot *snapshot__clone(const struct snapshot *s);
+
+/* s - base for counts and sums, as after "reset" or for one interval: `base` is an earlier
+ * snapshot of the same session. Returns a new snapshot. */
+struct snapshot *snapshot__since(const struct snapshot *s, const struct snapshot *base);
+
+/* Derived figures, all pure functions of the snapshot. */
+double snapshot__duration_s(const struct snapshot *s);
+double snapshot__hits_per_s(const struct snapshot *s);	 /* probe hits, all sites */
+double snapshot__overhead_pct(const struct snapshot *s); /* price x hits over wall time of one
+							    CPU; negative: unknown */
+uint64_t snapshot__lost(const struct snapshot *s); /* spans counted but not aggregated */
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What this host can do: kernel features found by trying, capabilities, lockdown. Each
+ * feature names the kernel version that brought it. `qbpf doctor` prints the table; arming
+ * reads it.
+ */
+#ifndef QBPF_TRACE_HOST_H
+#define QBPF_TRACE_HOST_H
+
+#include "err.h"
+#include "plan/plan.h"
+
+enum host_state { HOST_OK, HOST_WARN, HOST_FAIL };
+
+struct host_check {
+	const char *name;  /* "BTF", "CAP_BPF", "uprobe_multi" ... */
+	enum host_state state;
+	char *found;	   /* what is there */
+	char *meaning;	   /* what it means for tracing */
+	char *remedy;	   /* what to do, NULL when nothing */
+};
+
+struct host {
+	char *kernel, *cpu, *clocksource;
+	unsigned int cpus;
+	bool btf, cap_bpf, cap_perfmon, cap_sys_admin, cap_sys_ptrace, cap_checkpoint_restore;
+	bool uprobe_multi;	/* BPF links for many uprobes (6.6) */
+	bool uprobe_multi_pid_ok; /* its pid filter takes all threads (fixed in 6.10) */
+	bool uretprobe_syscall; /* 6.11 */
+	bool nop5_optimised;	/* 6.18: measured, or by version */
+	bool task_storage, ringbuf, attach_cookie, tp_btf;
+	bool guard_possible;	/* bpf_probe_write_user: lockdown none, CAP_SYS_ADMIN */
+	const char *lockdown;	/* "none", "integrity", "confidentiality", "unknown" */
+	struct host_check *checks;
+	size_t nchecks;
+};
+
+/* Probes everything; needs a few ms. Never fails for a missing feature. */
+int host__probe(struct host **out, struct err *e);
+void host__free(struct host *h);
+/* The reduced form that preflight takes. */
+void host__plan_kernel(const struct host *h, struct plan_kernel *k);
+/* The one line that says why tracing cannot start here, or 0: -EPERM, -EOPNOTSUPP. */
+int host__can_trace(const struct host *h, struct err *e);
+
+#endif
