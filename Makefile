@@ -10,7 +10,7 @@ DESTDIR	?=
 CC	?= gcc
 CXX	?= g++
 CLANG	?= clang
-BPFTOOL	?= $(firstword $(wildcard /usr/sbin/bpftool /usr/local/sbin/bpftool) bpftool)
+BPFTOOL	?= $(firstword $(wildcard /usr/local/sbin/bpftool /usr/sbin/bpftool) bpftool)
 VERSION	:= 0.1.0
 
 WARN	:= -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wformat=2
@@ -149,7 +149,8 @@ setup:
 unit: $(UNITS)
 	tests/run.py --build $(BUILD) $(UNITS)
 
-check: setup
+check:
+	@scripts/setup.sh --tests
 	$(MAKE) -j$$(nproc) tests
 	tests/run.py --build $(BUILD)
 
