@@ -21,7 +21,8 @@ void hist__free(struct hist *h);
 struct hist *hist__clone(const struct hist *h);
 enum qbpf_hist_kind hist__kind(const struct hist *h);
 
-/* Adds one cell as the kernel holds it. 0 or -ENOMEM. */
+/* Adds one cell as the kernel holds it (an octave key with QBPF_HIST_NEGATIVE). 0, -ENOMEM, or
+ * -EINVAL for an octave that this kind does not have. */
 int hist__add_cell(struct hist *h, uint16_t octave, const struct qbpf_hist_cell *cell);
 /* Adds one value (NS, INT: as int64; F64: as its bits): for tests and recorded spans. */
 int hist__add(struct hist *h, uint64_t value);
@@ -30,7 +31,7 @@ int hist__merge(struct hist *into, const struct hist *from);
  * difference become those of its outermost buckets, clamped to the whole histogram's. */
 int hist__subtract(struct hist *into, const struct hist *from);
 
-uint64_t hist__count(const struct hist *h);
+uint64_t hist__count(const struct hist *h); /* NaN included; sum, min, max, mean leave it out */
 long double hist__sum(const struct hist *h);
 long double hist__min(const struct hist *h); /* 0 when empty */
 long double hist__max(const struct hist *h);

@@ -13,9 +13,9 @@
 struct snap_span {
 	char *name;
 	enum span_kind kind;
-	enum return_way way; /* functions */
-	struct hist *hist;   /* never NULL */
-	uint64_t open;	     /* frames or keys open now */
+	enum return_way way;	 /* functions */
+	struct hist *hist;	 /* never NULL */
+	uint64_t open;		 /* frames or keys open now */
 	uint64_t oldest_open_ns; /* start time of the oldest one, 0: none */
 	uint64_t abandoned, orphan_ends;
 	uint64_t depth_overflow, node_overflow, hist_overflow, no_storage;
@@ -23,6 +23,9 @@ struct snap_span {
 	uint64_t floor_ns; /* what an empty span of this kind reads on this host; 0: unknown */
 	uint64_t price_ns; /* what one span costs the target; 0: unknown */
 };
+
+/* A minimum or maximum that the difference of two snapshots cannot tell. */
+#define SNAP_UNKNOWN UINT64_MAX
 
 struct snap_node {
 	uint32_t id;	 /* from the kernel; nodes[] is sorted by id */
@@ -72,11 +75,19 @@ struct snapshot *snapshot__clone(const struct snapshot *s);
  * snapshot of the same session. Returns a new snapshot. */
 struct snapshot *snapshot__since(const struct snapshot *s, const struct snapshot *base);
 
+/* A marker alone, or a function whose returns are not seen: counted, its histogram is that of
+ * the intervals between hits. */
+bool snap_span__is_instant(const struct snap_span *span);
+
 /* Derived figures, all pure functions of the snapshot. */
 double snapshot__duration_s(const struct snapshot *s);
 double snapshot__hits_per_s(const struct snapshot *s);	 /* probe hits, all sites */
 double snapshot__overhead_pct(const struct snapshot *s); /* price x hits over wall time of one
 							    CPU; negative: unknown */
+/* What each span happened, by index; malloc'ed, NULL: no memory. An instant's hits are those of
+ * its nodes (the histogram has one interval less), every other span's are in its histogram. */
+uint64_t *snapshot__counts(const struct snapshot *s);
+uint64_t snap_span__lost(const struct snap_span *s);
 uint64_t snapshot__lost(const struct snapshot *s); /* spans counted but not aggregated */
 
 #endif

@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * hist.c - histograms in the geometry of abi.h, merged over CPUs.
+ *
+ * A histogram is a sorted array of the octaves that occurred, so its memory follows the
+ * spread of the values (about ten octaves, 3 kB, for a usual latency) and not the range of
+ * 64-bit numbers. The order of the array is the order of the values: negative octaves from the
+ * greatest magnitude down, then positive ones up.
+ *
+ * The kernel updates a cell field by field while it is read, so a cell's min, max and sums may
+ * lag behind its buckets by the values in flight. The buckets are the truth: min and max are
+ * clamped to the outermost non-empty buckets on the way in, and whatever a caller sees is
+ * consistent from there on.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/hist.h"
+
+#define F64_EXP_MAX   2047
+#define F64_MANT_BITS 52
+#define F64_INF_BITS  0x7ff0000000000000ull
+#define F64_MAG_MASK  0x7fffffffffffffffull
+#define INT_OCTAVES   60
+
+struct octave {
+	int32_t ord; /* octave, or -1 - octave when negative: ascending order of value */
+	struct qbpf_hist_cell c;
+};
+
+struct hist {
+	enum qbpf_hist_kind kind;
+	unsigned int n, cap;
+	struct octave *oct;
+};
+
+static unsigned int ord_octave(int32_t ord)
+{
+	return ord < 0 ? -1 - ord : ord;
+}
+
+struct hist *hist__new(enum qbpf_hist_kind kind)
+{
+	struct hist *h = calloc(1, sizeof(*h));
+
+	if (h)
+		h->kind = kind;
+	return h;
+}
+
+void hist__free(struct hist *h)
+{
+	if (!h)
+		return;
+	free(h->oct);
+	free(h);
+}
+
+struct hist *hist__clone(const struct hist *h)
+{
+	struct hist *c = hist__new(h->kind);
+
+	if (!c || !h->n)
+		return c;
+	c->oct = malloc(h->n * sizeof(*c->oct));
+	if (!c->oct) {
+		free(c);
+		return NULL;
+	}
+	memcpy(c->oct, h->oct, h->n * sizeof(*c->oct));
+	c->n = c->cap = h->n;
+	return c;
+}
+
+enum qbpf_hist_kind hist__kind(const struct hist *h)
+{
+	return h->kind;
+}
+
+/* The first octave whose ord is not below `ord`. */
+static unsigned int octave_lower_bound(const struct hist *h, int32_t ord)
+{
+	unsigned int lo = 0, hi = h->n;
+
+	while (lo < hi) {
+		unsigned int mid = lo + (hi - lo) / 2;
+
+		if (h->oct[mid].ord < ord)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static const struct octave *octave_find(const struct hist *h, int32_t ord)
+{
+	unsigned int i = octave_lower_bound(h, ord);
+
+	return i < h->n && h->oct[i].ord == ord ? &h->oct[i] : NULL;
+}
+
+/* The octave of this ord, made empty (min > max) when it is new. NULL: no memory. */
+static struct octave *octave_get(struct hist *h, int32_t ord)
+{
+	unsigned int i = octave_lower_bound(h, ord);
+	struct octave *o;
+
+	if (i < h->n && h->oct[i].ord == ord)
+		return &h->oct[i];
+	if (h->n == h->cap) {
+		unsigned int cap = h->cap ? h->cap + h->cap / 2 + 1 : 4;
+
+		o = realloc(h->oct, cap * sizeof(*o));
+		if (!o)
+			return NULL;
+		h->oct = o;
+		h->cap = cap;
+	}
+	o = &h->oct[i];
+	memmove(o + 1, o, (h->n - i) * sizeof(*o));
+	memset(o, 0, sizeof(*o));
+	o->ord = ord;
+	o->c.min = UINT64_MAX;
+	h->n++;
+	return o;
+}
+
+/*
+ * The magnitudes of one bucket, lowest and highest that can be in it, in the form of the cell's
+ * min and max: an integer, or the bits of a non-negative double (which order as integers do).
+ */
+static void bucket_range(enum qbpf_hist_kind kind, unsigned int octave, unsigned int b,
+			 uint64_t *first, uint64_t *last)
+{
+	unsigned int shift;
+
+	if (kind == QBPF_HIST_F64) {
+		shift = F64_MANT_BITS - QBPF_HIST_SUB_BITS;
+		*first = (uint64_t)octave << F64_MANT_BITS | (uint64_t)b << shift;
+	} else if (octave == 0) {
+		shift = 0;
+		*first = b;
+	} else {
+		shift = octave - 1;
+		*first = (uint64_t)(QBPF_HIST_SUB + b) << shift;
+	}
+	*last = *first + ((1ull << shift) - 1);
+}
+
+static long double magnitude_value(enum qbpf_hist_kind kind, uint64_t mag)
+{
+	double d;
+
+	if (kind != QBPF_HIST_F64)
+		return mag;
+	memcpy(&d, &mag, sizeof(d));
+	return d;
+}
+
+static long double signed_value(const struct hist *h, const struct octave *o, uint64_t mag)
+{
+	long double v = magnitude_value(h->kind, mag);
+
+	/* 0 - v: a negative zero reads as plain zero. */
+	return o->ord < 0 ? 0 - v : v;
+}
+
+/* NaN fills the buckets of octave 2047 but the first, which holds the infinities (and, should
+ * a program make them by hand, signalling NaNs whose top bits are clear). */
+static bool bucket_is_nan(const struct hist *h, const struct octave *o, unsigned int b)
+{
+	if (h->kind != QBPF_HIST_F64 || ord_octave(o->ord) != F64_EXP_MAX)
+		return false;
+	return b > 0 || o->c.min > F64_INF_BITS;
+}
+
+static uint64_t clamp_u64(uint64_t v, uint64_t lo, uint64_t hi)
+{
+	return v < lo ? lo : v > hi ? hi : v;
+}
+
+/* min and max into the first and last non-empty bucket; false when there is none. */
+static bool cell_settle(enum qbpf_hist_kind kind, unsigned int octave, struct qbpf_hist_cell *c)
+{
+	uint64_t first, last;
+	int lo = 0, hi = QBPF_HIST_SUB - 1;
+
+	while (lo < QBPF_HIST_SUB && !c->n[lo])
+		lo++;
+	if (lo == QBPF_HIST_SUB)
+		return false;
+	while (!c->n[hi])
+		hi--;
+	bucket_range(kind, octave, lo, &first, &last);
+	c->min = clamp_u64(c->min, first, last);
+	bucket_range(kind, octave, hi, &first, &last);
+	c->max = clamp_u64(c->max, first, last);
+	return true;
+}
+
+static int octave_ord(enum qbpf_hist_kind kind, uint16_t octave, int32_t *ord)
+{
+	unsigned int k = octave & ~QBPF_HIST_NEGATIVE;
+	bool negative = octave & QBPF_HIST_NEGATIVE;
+
+	if (k >= (kind == QBPF_HIST_F64 ? F64_EXP_MAX + 1 : INT_OCTAVES))
+		return -EINVAL;
+	if (negative && kind == QBPF_HIST_NS)
+		return -EINVAL;
+	*ord = negative ? -1 - (int32_t)k : (int32_t)k;
+	return 0;
+}
+
+static void cell_add(enum qbpf_hist_kind kind, struct qbpf_hist_cell *into,
+		     const struct qbpf_hist_cell *c)
+{
+	into->sum_hi += c->sum_hi;
+	/* Integers: sum_hi counts the carries of sum_lo. Doubles: both are plain sums. */
+	if (__builtin_add_overflow(into->sum_lo, c->sum_lo, &into->sum_lo) && kind != QBPF_HIST_F64)
+		into->sum_hi++;
+	if (c->min < into->min)
+		into->min = c->min;
+	if (c->max > into->max)
+		into->max = c->max;
+	for (int b = 0; b < QBPF_HIST_SUB; b++)
+		into->n[b] += c->n[b];
+}
+
+int hist__add_cell(struct hist *h, uint16_t octave, const struct qbpf_hist_cell *cell)
+{
+	struct qbpf_hist_cell c = *cell;
+	struct octave *o;
+	int32_t ord;
+	int err;
+
+	err = octave_ord(h->kind, octave, &ord);
+	if (err)
+		return err;
+	if (h->kind == QBPF_HIST_F64) {
+		/* Raw bits: the octave has the sign already. An unset minimum is all ones. */
+		if (c.min != UINT64_MAX)
+			c.min &= F64_MAG_MASK;
+		c.max &= F64_MAG_MASK;
+	}
+	if (!cell_settle(h->kind, ord_octave(ord), &c))
+		return 0;
+	o = octave_get(h, ord);
+	if (!o)
+		return -ENOMEM;
+	cell_add(h->kind, &o->c, &c);
+	return 0;
+}
+
+/* Octave and bucket of a magnitude, as the kernel computes them. */
+static void magnitude_place(enum qbpf_hist_kind kind, uint64_t mag, unsigned int *octave,
+			    unsigned int *bucket)
+{
+	if (kind == QBPF_HIST_F64) {
+		*octave = mag >> F64_MANT_BITS;
+		*bucket = mag >> (F64_MANT_BITS - QBPF_HIST_SUB_BITS) & (QBPF_HIST_SUB - 1);
+	} else if (mag < QBPF_HIST_SUB) {
+		*octave = 0;
+		*bucket = mag;
+	} else {
+		unsigned int top = 63 - __builtin_clzll(mag);
+
+		*octave = top - (QBPF_HIST_SUB_BITS - 1);
+		*bucket = mag >> (top - QBPF_HIST_SUB_BITS) & (QBPF_HIST_SUB - 1);
+	}
+}
+
+int hist__add(struct hist *h, uint64_t value)
+{
+	struct qbpf_hist_cell c = {0};
+	unsigned int octave, bucket;
+	bool negative = false;
+	uint64_t mag = value;
+
+	if (h->kind == QBPF_HIST_INT && (int64_t)value < 0) {
+		negative = true;
+		mag = 0 - value;
+	} else if (h->kind == QBPF_HIST_F64) {
+		negative = value >> 63;
+		mag = value & F64_MAG_MASK;
+	}
+	magnitude_place(h->kind, mag, &octave, &bucket);
+	c.n[bucket] = 1;
+	c.min = c.max = mag;
+	if (h->kind == QBPF_HIST_F64) {
+		uint64_t m = mag & ((1ull << F64_MANT_BITS) - 1);
+
+		if (octave)
+			m |= 1ull << F64_MANT_BITS;
+		c.sum_lo = m & ((1u << 26) - 1);
+		c.sum_hi = m >> 26;
+	} else {
+		c.sum_lo = mag;
+	}
+	return hist__add_cell(h, octave | (negative ? QBPF_HIST_NEGATIVE : 0), &c);
+}
+
+int hist__merge(struct hist *into, const struct hist *from)
+{
+	if (into->kind != from->kind)
+		return -EINVAL;
+	for (unsigned int i = 0; i < from->n; i++) {
+		struct octave *o = octave_get(into, from->oct[i].ord);
+
+		if (!o)
+			return -ENOMEM;
+		cell_add(into->kind, &o->c, &from->oct[i].c);
+	}
+	return 0;
+}
+
+static uint64_t sub_floor(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+static void cell_subtract(enum qbpf_hist_kind kind, unsigned int octave,
+			  struct qbpf_hist_cell *into, const struct qbpf_hist_cell *c)
+{
+	uint64_t first, last;
+	int lo = -1, hi = -1;
+
+	for (int b = 0; b < QBPF_HIST_SUB; b++) {
+		into->n[b] = sub_floor(into->n[b], c->n[b]);
+		if (into->n[b]) {
+			lo = lo < 0 ? b : lo;
+			hi = b;
+		}
+	}
+	if (kind == QBPF_HIST_F64) {
+		into->sum_lo = sub_floor(into->sum_lo, c->sum_lo);
+		into->sum_hi = sub_floor(into->sum_hi, c->sum_hi);
+	} else {
+		unsigned __int128 a = (unsigned __int128)into->sum_hi << 64 | into->sum_lo;
+		unsigned __int128 b = (unsigned __int128)c->sum_hi << 64 | c->sum_lo;
+
+		a = a > b ? a - b : 0;
+		into->sum_lo = (uint64_t)a;
+		into->sum_hi = (uint64_t)(a >> 64);
+	}
+	if (lo < 0)
+		return;
+	/* The interval's own minimum is known to be in this bucket, and not below the whole's. */
+	bucket_range(kind, octave, lo, &first, &last);
+	if (into->min < first)
+		into->min = first;
+	bucket_range(kind, octave, hi, &first, &last);
+	if (into->max > last)
+		into->max = last;
+}
+
+int hist__subtract(struct hist *into, const struct hist *from)
+{
+	unsigned int kept = 0;
+
+	if (into->kind != from->kind)
+		return -EINVAL;
+	for (unsigned int i = 0; i < into->n; i++) {
+		struct octave *o = &into->oct[i];
+		const struct octave *f = octave_find(from, o->ord);
+		bool any = false;
+
+		if (f)
+			cell_subtract(into->kind, ord_octave(o->ord), &o->c, &f->c);
+		for (int b = 0; b < QBPF_HIST_SUB && !any; b++)
+			any = o->c.n[b];
+		if (any)
+			into->oct[kept++] = *o;
+	}
+	into->n = kept;
+	return 0;
+}
+
+uint64_t hist__count(const struct hist *h)
+{
+	uint64_t n = 0;
+
+	for (unsigned int i = 0; i < h->n; i++)
+		for (int b = 0; b < QBPF_HIST_SUB; b++)
+			n += h->oct[i].c.n[b];
+	return n;
+}
+
+uint64_t hist__nan(const struct hist *h)
+{
+	uint64_t n = 0;
+
+	if (h->kind != QBPF_HIST_F64)
+		return 0;
+	for (unsigned int i = 0; i < h->n; i++)
+		for (int b = 0; b < QBPF_HIST_SUB; b++)
+			if (bucket_is_nan(h, &h->oct[i], b))
+				n += h->oct[i].c.n[b];
+	return n;
+}
+
+/* The sum of one octave's magnitudes. */
+static long double octave_sum(const struct hist *h, const struct octave *o)
+{
+	unsigned int k = ord_octave(o->ord);
+
+	if (h->kind != QBPF_HIST_F64)
+		return ldexpl(o->c.sum_hi, 64) + o->c.sum_lo;
+	if (k == F64_EXP_MAX) /* infinities, else only NaN, which takes no part */
+		return o->c.n[0] && !bucket_is_nan(h, o, 0) ? INFINITY : 0;
+	return ldexpl(ldexpl(o->c.sum_hi, 26) + o->c.sum_lo, k ? (int)k - 1075 : -1074);
+}
+
+long double hist__sum(const struct hist *h)
+{
+	long double sum = 0, lost = 0;
+
+	if (h->kind != QBPF_HIST_F64) {
+		/* Exact, also when positive and negative sums nearly cancel. */
+		__int128 exact = 0;
+
+		for (unsigned int i = 0; i < h->n; i++) {
+			const struct octave *o = &h->oct[i];
+			__int128 s = (__int128)((unsigned __int128)o->c.sum_hi << 64 | o->c.sum_lo);
+
+			exact += o->ord < 0 ? -s : s;
+		}
+		return exact;
+	}
+	for (unsigned int i = 0; i < h->n; i++) {
+		const struct octave *o = &h->oct[i];
+		long double s = octave_sum(h, o), t;
+
+		if (o->ord < 0)
+			s = 0 - s;
+		/* Neumaier: what the addition rounds away is kept aside. */
+		t = sum + s;
+		if (isfinite(t))
+			lost += fabsl(sum) >= fabsl(s) ? (sum - t) + s : (s - t) + sum;
+		sum = t;
+	}
+	return isfinite(sum) ? sum + lost : sum;
+}
+
+static bool octave_is_number(const struct hist *h, const struct octave *o)
+{
+	for (int b = 0; b < QBPF_HIST_SUB; b++)
+		if (o->c.n[b] && !bucket_is_nan(h, o, b))
+			return true;
+	return false;
+}
+
+/* An octave's greatest magnitude; that of 2047 may be a NaN's, then infinity is the answer. */
+static uint64_t octave_max(const struct hist *h, const struct octave *o)
+{
+	if (h->kind == QBPF_HIST_F64 && o->c.max > F64_INF_BITS)
+		return F64_INF_BITS;
+	return o->c.max;
+}
+
+long double hist__min(const struct hist *h)
+{
+	for (unsigned int i = 0; i < h->n; i++) {
+		const struct octave *o = &h->oct[i];
+
+		if (octave_is_number(h, o))
+			return signed_value(h, o, o->ord < 0 ? octave_max(h, o) : o->c.min);
+	}
+	return 0;
+}
+
+long double hist__max(const struct hist *h)
+{
+	for (unsigned int i = h->n; i-- > 0;) {
+		const struct octave *o = &h->oct[i];
+
+		if (octave_is_number(h, o))
+			return signed_value(h, o, o->ord < 0 ? o->c.min : octave_max(h, o));
+	}
+	return 0;
+}
+
+long double hist__mean(const struct hist *h)
+{
+	uint64_t n = hist__count(h) - hist__nan(h);
+
+	return n ? hist__sum(h) / n : 0;
+}
+
+/* Buckets in ascending order of value: i counts 0..31 in the order of the octave's sign. */
+static unsigned int nth_bucket(const struct octave *o, unsigned int i)
+{
+	return o->ord < 0 ? QBPF_HIST_SUB - 1 - i : i;
+}
+
+static long double bucket_midpoint(const struct hist *h, const struct octave *o, unsigned int b)
+{
+	uint64_t first, last, mid;
+
+	bucket_range(h->kind, ord_octave(o->ord), b, &first, &last);
+	/* The bits of doubles with one exponent are evenly spaced, so this is their midpoint too.
+	 */
+	mid = first + (last - first + 1) / 2;
+	return signed_value(h, o, clamp_u64(mid, o->c.min, octave_max(h, o)));
+}
+
+bool hist__quantile(const struct hist *h, double q, long double *out)
+{
+	uint64_t n = hist__count(h) - hist__nan(h), seen = 0;
+	long double rank, whole;
+
+	if (!n || !(q >= 0 && q <= 1))
+		return false;
+	if (q == 0 || q == 1) {
+		*out = q == 0 ? hist__min(h) : hist__max(h);
+		return true;
+	}
+	/* The tolerances undo that q is a binary fraction: 0.999 of 1,000 is rank 999. */
+	if ((long double)n * (1 - (long double)q) < 1 - 1e-9L)
+		return false;
+	rank = (long double)q * n;
+	whole = roundl(rank);
+	rank = fabsl(rank - whole) <= n * 0x1p-52L ? whole : ceill(rank);
+	for (unsigned int i = 0; i < h->n; i++) {
+		const struct octave *o = &h->oct[i];
+
+		for (unsigned int j = 0; j < QBPF_HIST_SUB; j++) {
+			unsigned int b = nth_bucket(o, j);
+
+			if (bucket_is_nan(h, o, b))
+				continue;
+			seen += o->c.n[b];
+			if (o->c.n[b] && seen >= rank) {
+				*out = bucket_midpoint(h, o, b);
+				return true;
+			}
+		}
+	}
+	*out = hist__max(h);
+	return true;
+}
+
+size_t hist__buckets(const struct hist *h, struct hist_bucket **out)
+{
+	struct hist_bucket *v;
+	size_t n = 0;
+
+	*out = NULL;
+	v = malloc((h->n * QBPF_HIST_SUB + 1) * sizeof(*v));
+	if (!v)
+		return 0;
+	for (unsigned int i = 0; i < h->n; i++) {
+		const struct octave *o = &h->oct[i];
+
+		for (unsigned int j = 0; j < QBPF_HIST_SUB; j++) {
+			unsigned int b = nth_bucket(o, j);
+			uint64_t first, last;
+			long double lo, hi;
+
+			if (!o->c.n[b] || bucket_is_nan(h, o, b))
+				continue;
+			bucket_range(h->kind, ord_octave(o->ord), b, &first, &last);
+			lo = magnitude_value(h->kind, first);
+			if (first == F64_INF_BITS && h->kind == QBPF_HIST_F64)
+				hi = lo;
+			else
+				hi = h->kind == QBPF_HIST_F64 ? magnitude_value(h->kind, last + 1)
+							      : (long double)last + 1;
+			if (o->ord >= 0)
+				v[n++] = (struct hist_bucket){lo, hi, o->c.n[b]};
+			else if (h->kind == QBPF_HIST_F64)
+				v[n++] = (struct hist_bucket){0 - hi, 0 - lo, o->c.n[b]};
+			else /* integers -last .. -first */
+				v[n++] = (struct hist_bucket){1 - hi, 1 - lo, o->c.n[b]};
+		}
+	}
+	*out = v;
+	return n;
+}
