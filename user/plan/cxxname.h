@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The parts of a demangled C++ or Rust name: where the qualified name lies within return
+ * type, template arguments and signature, and whether a name that a person typed means it.
+ */
+#ifndef QBPF_PLAN_CXXNAME_H
+#define QBPF_PLAN_CXXNAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * "void ns::Foo<int>::run<2>(int) const [clone .isra.0]"
+ *       ^name                ^params   ^tail  ^end
+ * Offsets; without a signature params == tail == end.
+ */
+struct cxx_name {
+	size_t name, params, tail, end;
+};
+
+void cxx_name__split(const char *demangled, struct cxx_name *out);
+
+/*
+ * A typed name, made ready for comparing with many. `fun` means every overload and instance
+ * of exactly the qualified name fun; `fun(int)` that overload; `foo<int>` that instance.
+ */
+struct typed_name {
+	char *squeezed; /* no blanks beside punctuation */
+	char *token;	/* an identifier that every match contains */
+	bool has_params;
+	bool has_template;
+};
+
+int typed_name__parse(struct typed_name *t, const char *typed);
+void typed_name__clear(struct typed_name *t);
+/* raw may be mangled; demangled may be the same pointer. */
+bool typed_name__is(const struct typed_name *t, const char *raw, const char *demangled);
+
+#endif
