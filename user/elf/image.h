@@ -31,7 +31,7 @@ struct elf_info {
 	bool imports_throw; /* imports or defines __cxa_throw, _Unwind_RaiseException */
 	bool imports_cancel; /* imports pthread_cancel */
 	bool imports_stack_switch; /* swapcontext, makecontext, boost jump_fcontext, ... */
-	bool stripped;	    /* no .symtab here nor in a debug file */
+	bool stripped;	    /* no .symtab in this file (func_table.source tells of others) */
 	uint64_t entry;	    /* addr */
 	uint8_t build_id[BUILD_ID_MAX];
 	size_t build_id_len; /* 0: none */
@@ -42,9 +42,15 @@ struct elf_image;
 
 /* fd is borrowed only for the call (dup it inside). `name` is for messages and reports. */
 int elf_image__open(int fd, const char *name, struct elf_image **out, struct err *e);
+/* The same of bytes in memory, which must outlive the image. */
+int elf_image__open_memory(const void *data, size_t len, const char *name, struct elf_image **out,
+			   struct err *e);
 void elf_image__free(struct elf_image *img);
 
+/* The first call scans the symbol names for the imports_ flags and the languages. */
 const struct elf_info *elf_image__info(const struct elf_image *img);
+/* The same object without that scan: machine, pie, has_interp, entry, build_id, size. */
+const struct elf_info *elf_image__headers(const struct elf_image *img);
 const char *elf_image__name(const struct elf_image *img);
 
 /* -ENOENT when no loaded segment covers it. */
@@ -53,12 +59,30 @@ int elf_image__off_to_addr(const struct elf_image *img, uint64_t off, uint64_t *
 /* True when the address lies in a segment that is mapped executable. */
 bool elf_image__addr_is_code(const struct elf_image *img, uint64_t addr);
 
-/* Up to len bytes of the file's content at addr; returns how many are there (0: none). The
- * pointer lives as long as the image. */
+/* Up to len bytes of the file's content at addr; returns how many are there (0: none, never
+ * more than ELF_BYTES_MAX). The pointer lives as long as the image. */
+#define ELF_BYTES_MAX (16u << 20)
 size_t elf_image__bytes(const struct elf_image *img, uint64_t addr, size_t len,
 			const uint8_t **out);
 /* A section by name, content decompressed and bounded; -ENOENT. addr may be NULL. */
 int elf_image__section(const struct elf_image *img, const char *name, const uint8_t **data,
 		       size_t *len, uint64_t *addr);
+
+/* One section header, checked: type, link and so on as in Elf64_Shdr. */
+struct elf_section {
+	const char *name; /* "" when it has none */
+	uint32_t index, type, link;
+	uint64_t flags, addr, size, entsize;
+};
+
+/* The first section after index `after` (0: from the start) with this name (NULL: any) and type
+ * (0: any); -ENOENT. */
+int elf_image__next_section(const struct elf_image *img, uint32_t after, const char *name,
+			    uint32_t type, struct elf_section *out);
+int elf_image__section_header(const struct elf_image *img, uint32_t index,
+			      struct elf_section *out);
+/* Its content, decompressed and bounded. */
+int elf_image__section_data(const struct elf_image *img, const struct elf_section *sec,
+			    const uint8_t **data, size_t *len);
 
 #endif

@@ -31,15 +31,24 @@ struct usdt_arg {
 	int index;
 	uint8_t scale;
 	uint8_t shift;	/* %ah: 8 */
-	bool rip_rel;	/* off is relative to the site's own address: value at site addr + off */
+	/* off is relative to the site's own address (MEM: value at site addr + off, REG: the value
+	 * is that address). A site that is armed elsewhere has to correct off by the distance. */
+	bool rip_rel;
 	int64_t off;
-	char symbol[64]; /* a symbol that `off` still has to be added to, "" when resolved */
+	bool aarch64;	/* base and index are AArch64 DWARF numbers: to be listed, not armed */
+	const char *symbol; /* not NULL: a symbol in argstr that `off` still has to be added to */
+	uint16_t symbol_len;
 	const char *why; /* static text, for UNREADABLE */
 };
 
-/* Splits and parses argstr into args[max]; returns the number of arguments. Never fails. */
+/* Splits and parses argstr into args[max]; returns the number of arguments. Never fails. The
+ * arguments may point into argstr. */
 unsigned int usdt_args__parse(const char *argstr, bool aarch64, struct usdt_arg *args,
 			      unsigned int max);
+
+/* Puts a symbol's address in: `addr` of the symbol, `site` of the probe, `pie` of the file. */
+void usdt_arg__resolve(struct usdt_arg *a, uint64_t addr, uint64_t site, bool pie);
+void usdt_arg__refuse(struct usdt_arg *a, const char *why);
 
 /* The form that BPF evaluates (pt_regs offsets of x86-64). -EOPNOTSUPP when unreadable. */
 int usdt_arg__to_abi(const struct usdt_arg *a, struct qbpf_arg *out);

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a file's sections, notes and symbol names say about the program's habits: language,
+ * exceptions, thread cancellation, stack switching.
+ *
+ * A wrong "no" lets preflight arm a probe that can kill the target, so names count wherever
+ * they are: imported (.dynsym), or linked in statically (.symtab). Only a library that
+ * exports swapcontext or pthread_cancel itself, the C library, does not count as its user.
+ */
+#include <elf.h>
+#include <gelf.h>
+#include <string.h>
+
+#include "elf/image.h"
+#include "elf/image_facts.h"
+
+enum habit {
+	HABIT_THROW,  /* imported or defined */
+	HABIT_CANCEL, /* imported, or linked in statically */
+	HABIT_SWITCH, /* the same */
+};
+
+static const struct {
+	const char *name;
+	enum habit habit;
+} habits[] = {
+	{"__cxa_throw", HABIT_THROW},
+	{"_Unwind_RaiseException", HABIT_THROW},
+	{"pthread_cancel", HABIT_CANCEL},
+	{"swapcontext", HABIT_SWITCH},
+	{"setcontext", HABIT_SWITCH},
+	{"makecontext", HABIT_SWITCH},
+	{"jump_fcontext", HABIT_SWITCH},
+	{"ontop_fcontext", HABIT_SWITCH},
+	{"co_switch", HABIT_SWITCH}, /* libco */
+	{"coro_transfer", HABIT_SWITCH}, /* libcoro */
+	{"coctx_swap", HABIT_SWITCH}, /* Tencent's libco */
+	{"_co_switch_", HABIT_SWITCH},
+};
+
+#define NHABITS (sizeof(habits) / sizeof(habits[0]))
+
+static int habit_of(const char *name, size_t len)
+{
+	for (size_t i = 0; i < NHABITS; i++)
+		if (!strncmp(habits[i].name, name, len) && !habits[i].name[len])
+			return (int)i;
+	return -1;
+}
+
+static size_t name_len(const char *s, size_t room)
+{
+	size_t n = strnlen(s, room);
+	const char *at = memchr(s, '@', n);
+
+	return at ? (size_t)(at - s) : n;
+}
+
+/* Bit i of seen: habits[i] is imported; of own: it is defined here. */
+static void scan_dynsym(const struct elf_image *img, unsigned int *seen, unsigned int *own)
+{
+	struct elf_section sec, str;
+	const uint8_t *syms, *names;
+	size_t len, names_len;
+
+	if (elf_image__next_section(img, 0, NULL, SHT_DYNSYM, &sec) ||
+	    elf_image__section_header(img, sec.link, &str) ||
+	    elf_image__section_data(img, &sec, &syms, &len) ||
+	    elf_image__section_data(img, &str, &names, &names_len))
+		return;
+	for (size_t i = 0; i + sizeof(Elf64_Sym) <= len; i += sizeof(Elf64_Sym)) {
+		const char *name;
+		Elf64_Sym sym;
+		int h;
+
+		memcpy(&sym, syms + i, sizeof(sym));
+		if (sym.st_name >= names_len)
+			continue;
+		name = (const char *)names + sym.st_name;
+		h = habit_of(name, name_len(name, names_len - sym.st_name));
+		if (h >= 0)
+			*(sym.st_shndx == SHN_UNDEF ? seen : own) |= 1u << h;
+	}
+}
+
+/*
+ * Linkers share the tails of names in .strtab, so a name counts too when it is the tail of a
+ * longer one: at worst that is a needless caution.
+ */
+static void scan_strtab(const struct elf_image *img, unsigned int *seen)
+{
+	struct elf_section sec, str;
+	const uint8_t *names;
+	size_t len, hlen[NHABITS];
+
+	if (elf_image__next_section(img, 0, NULL, SHT_SYMTAB, &sec) ||
+	    elf_image__section_header(img, sec.link, &str) ||
+	    elf_image__section_data(img, &str, &names, &len))
+		return;
+	for (size_t i = 0; i < NHABITS; i++)
+		hlen[i] = strlen(habits[i].name);
+	for (size_t at = 0; at < len;) {
+		const char *s = (const char *)names + at;
+		size_t n = strnlen(s, len - at), m = name_len(s, n);
+
+		for (size_t i = 0; i < NHABITS && m > 8; i++) {
+			const char *tail = s + m - hlen[i];
+
+			if (m >= hlen[i] && tail[0] == habits[i].name[0] &&
+			    s[m - 1] == habits[i].name[hlen[i] - 1] &&
+			    !memcmp(tail, habits[i].name, hlen[i]))
+				*seen |= 1u << i;
+		}
+		at += n + 1;
+	}
+}
+
+static bool has(const struct elf_image *img, const char *section)
+{
+	struct elf_section sec;
+
+	return !elf_image__next_section(img, 0, section, 0, &sec);
+}
+
+static bool section_contains(const struct elf_image *img, const char *section, const char *text)
+{
+	const uint8_t *data;
+	size_t len;
+
+	return !elf_image__section(img, section, &data, &len, NULL) && data &&
+	       memmem(data, len, text, strlen(text));
+}
+
+void elf_facts__read(const struct elf_image *img, struct elf_info *info)
+{
+	unsigned int seen = 0, own = 0, linked = 0;
+	struct elf_section sec;
+
+	info->stripped = elf_image__next_section(img, 0, NULL, SHT_SYMTAB, &sec) != 0;
+	info->is_go = has(img, ".go.buildinfo") || has(img, ".gopclntab") ||
+		      has(img, ".note.go.buildid");
+	info->has_gcc_except = has(img, ".gcc_except_table");
+	info->is_rust = section_contains(img, ".comment", "rustc version");
+
+	scan_dynsym(img, &seen, &own);
+	scan_strtab(img, &linked);
+	for (unsigned int i = 0; i < NHABITS; i++) {
+		bool imported = seen & 1u << i, exported = own & 1u << i;
+		bool used = imported || (!exported && (linked & 1u << i));
+
+		if (habits[i].habit == HABIT_THROW)
+			info->imports_throw |= used || exported;
+		else if (habits[i].habit == HABIT_CANCEL)
+			info->imports_cancel |= used;
+		else
+			info->imports_stack_switch |= used;
+	}
+	/*
+	 * A stripped program with libstdc++ linked in has no such name left, but the type name
+	 * of std::exception stays in its read-only data.
+	 */
+	if (!info->imports_throw && info->stripped && info->has_gcc_except)
+		info->imports_throw = section_contains(img, ".rodata", "St9exception");
+}
+
+static bool find_build_id(const uint8_t *data, size_t len, struct elf_info *info)
+{
+	Elf_Data d = {.d_buf = (void *)(uintptr_t)data, .d_size = len, .d_type = ELF_T_BYTE};
+	size_t at = 0, name, desc;
+	GElf_Nhdr nh;
+
+	d.d_version = EV_CURRENT;
+	while (at < len && (at = gelf_getnote(&d, at, &nh, &name, &desc))) {
+		if (nh.n_type != NT_GNU_BUILD_ID || nh.n_namesz != sizeof(ELF_NOTE_GNU) ||
+		    memcmp(data + name, ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)))
+			continue;
+		if (!nh.n_descsz || nh.n_descsz > BUILD_ID_MAX)
+			continue;
+		memcpy(info->build_id, data + desc, nh.n_descsz);
+		info->build_id_len = nh.n_descsz;
+		return true;
+	}
+	return false;
+}
+
+/* By section: in a debug file the program headers point at contents that are not there. */
+void elf_facts__build_id(const struct elf_image *img, struct elf_info *info)
+{
+	struct elf_section sec = {0};
+	const uint8_t *data;
+	size_t len;
+
+	while (!elf_image__next_section(img, sec.index, NULL, SHT_NOTE, &sec)) {
+		if (!strcmp(sec.name, ".note.stapsdt"))
+			continue;
+		if (!elf_image__section_data(img, &sec, &data, &len) && data &&
+		    find_build_id(data, len, info))
+			return;
+	}
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Reads the notes that sys/sdt.h and qbpf/probe.h leave in .note.stapsdt: owner "stapsdt",
+ * type 3, and as content three addresses (site, link-time .stapsdt.base, semaphore) and
+ * three strings (provider, name, arguments).
+ *
+ * Each note is a site of its own. An inlined or unrolled marker has several, each with its
+ * own argument places and possibly its own semaphore, so nothing is merged here.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "elf/usdt.h"
+
+#define STAPSDT_TYPE	3
+#define MARKERS_MAX	(1u << 18)
+#define NOTE_SECTION_MAX (64u << 20)
+
+/* A symbol that operands name: a table of them is resolved by one pass over the symbols. */
+struct wanted {
+	const char *name;
+	size_t len;
+	uint64_t addr;
+	bool found;
+	const char *refused;
+};
+
+/* The notes themselves, copied: the strings of the markers point in here. */
+struct text {
+	struct text *next;
+	uint8_t data[];
+};
+
+static int add_marker(struct usdt_table *t, size_t *cap, const struct usdt_marker *m)
+{
+	if (t->n == *cap) {
+		size_t want = *cap ? *cap * 2 : 16;
+		struct usdt_marker *p = realloc(t->markers, want * sizeof(*p));
+
+		if (!p)
+			return -ENOMEM;
+		t->markers = p;
+		*cap = want;
+	}
+	t->markers[t->n++] = *m;
+	return 0;
+}
+
+static const char *take_string(const uint8_t **p, const uint8_t *end)
+{
+	const char *s = (const char *)*p;
+	const uint8_t *nul = memchr(*p, 0, (size_t)(end - *p));
+
+	if (!nul)
+		return NULL;
+	*p = nul + 1;
+	return s;
+}
+
+/* False: this note cannot be used. */
+static bool decode_note(const struct elf_image *img, const uint8_t *desc, size_t len,
+			uint64_t base_addr, struct usdt_marker *m)
+{
+	const uint8_t *p = desc + 24, *end = desc + len;
+	uint64_t addrs[3], move;
+
+	memset(m, 0, sizeof(*m));
+	if (len < sizeof(addrs))
+		return false;
+	memcpy(addrs, desc, sizeof(addrs));
+	m->provider = take_string(&p, end);
+	m->name = m->provider ? take_string(&p, end) : NULL;
+	m->argstr = m->name ? take_string(&p, end) : NULL;
+	if (!m->argstr || !*m->provider || !*m->name)
+		return false;
+
+	/* prelink moves sections but does not know these addresses: the base tells how far. */
+	move = base_addr && addrs[1] ? base_addr - addrs[1] : 0;
+	m->addr = addrs[0] + move;
+	if (!elf_image__addr_is_code(img, m->addr) ||
+	    elf_image__addr_to_off(img, m->addr, &m->off))
+		return false;
+	/*
+	 * Without its semaphore such a site would never be reached, and the kernel counts it by
+	 * file offset only: one that lies in no file is of no use.
+	 */
+	if (addrs[2] && elf_image__addr_to_off(img, addrs[2] + move, &m->sema_off))
+		return false;
+	m->nargs = usdt_args__parse(m->argstr,
+				    elf_image__headers(img)->machine == ELF_AARCH64, m->args,
+				    USDT_ARGS_MAX);
+	return true;
+}
+
+static int read_section(const struct elf_image *img, const struct elf_section *sec,
+			uint64_t base_addr, struct usdt_table *t, size_t *cap)
+{
+	Elf_Data d = {.d_type = ELF_T_BYTE, .d_version = EV_CURRENT};
+	size_t at = 0, name, desc, len;
+	struct usdt_marker m;
+	const uint8_t *data;
+	struct text *text;
+	GElf_Nhdr nh;
+	int err;
+
+	err = elf_image__section_data(img, sec, &data, &len);
+	if (err || len > NOTE_SECTION_MAX) {
+		t->bad++;
+		return 0;
+	}
+	text = malloc(sizeof(*text) + len + 1);
+	if (!text)
+		return -ENOMEM;
+	memcpy(text->data, data, len);
+	text->next = t->priv;
+	t->priv = text;
+	d.d_buf = text->data;
+	d.d_size = len;
+
+	while (at < len) {
+		at = gelf_getnote(&d, at, &nh, &name, &desc);
+		if (!at) {
+			t->bad++;
+			break;
+		}
+		if (nh.n_type != STAPSDT_TYPE || nh.n_namesz != sizeof("stapsdt") ||
+		    memcmp(text->data + name, "stapsdt", sizeof("stapsdt")))
+			continue;
+		if (t->n == MARKERS_MAX ||
+		    !decode_note(img, text->data + desc, nh.n_descsz, base_addr, &m)) {
+			t->bad++;
+			continue;
+		}
+		err = add_marker(t, cap, &m);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int cmp_wanted(const void *pa, const void *pb)
+{
+	const struct wanted *a = pa, *b = pb;
+	int c = memcmp(a->name, b->name, a->len < b->len ? a->len : b->len);
+
+	return c ? c : a->len < b->len ? -1 : a->len > b->len;
+}
+
+static void see_symbol(struct wanted *w, const Elf64_Sym *sym, bool pie)
+{
+	if (GELF_ST_TYPE(sym->st_info) == STT_TLS)
+		w->refused = "thread-local";
+	else if (sym->st_shndx == SHN_ABS && pie)
+		w->refused = "an absolute address in a file that is loaded anywhere";
+	else if (w->found && w->addr != sym->st_value)
+		w->refused = "several symbols have this name";
+	w->found = true;
+	w->addr = sym->st_value;
+}
+
+static void scan_symbols(const struct elf_image *img, uint32_t type, struct wanted *w, size_t n)
+{
+	struct elf_section sec, str;
+	const uint8_t *syms, *names;
+	size_t len, names_len;
+
+	if (elf_image__next_section(img, 0, NULL, type, &sec) ||
+	    elf_image__section_header(img, sec.link, &str) ||
+	    elf_image__section_data(img, &sec, &syms, &len) ||
+	    elf_image__section_data(img, &str, &names, &names_len))
+		return;
+	for (size_t i = 0; i + sizeof(Elf64_Sym) <= len; i += sizeof(Elf64_Sym)) {
+		struct wanted key, *found;
+		Elf64_Sym sym;
+		const char *at;
+
+		memcpy(&sym, syms + i, sizeof(sym));
+		if (sym.st_shndx == SHN_UNDEF || !sym.st_name || sym.st_name >= names_len ||
+		    GELF_ST_TYPE(sym.st_info) == STT_SECTION ||
+		    GELF_ST_TYPE(sym.st_info) == STT_FILE)
+			continue;
+		key.name = (const char *)names + sym.st_name;
+		key.len = strnlen(key.name, names_len - sym.st_name);
+		at = memchr(key.name, '@', key.len);
+		if (at)
+			key.len = (size_t)(at - key.name);
+		found = bsearch(&key, w, n, sizeof(*w), cmp_wanted);
+		if (found)
+			see_symbol(found, &sym, elf_image__headers(img)->pie);
+	}
+}
+
+/* Operands that name a symbol get its place relative to their site, or become unreadable. */
+static int resolve_symbols(const struct elf_image *img, struct usdt_table *t)
+{
+	bool pie = elf_image__headers(img)->pie;
+	struct wanted *w;
+	size_t n = 0, unique = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		for (unsigned int j = 0; j < t->markers[i].nargs; j++)
+			n += t->markers[i].args[j].symbol != NULL;
+	if (!n)
+		return 0;
+	w = calloc(n, sizeof(*w));
+	if (!w)
+		return -ENOMEM;
+	n = 0;
+	for (size_t i = 0; i < t->n; i++) {
+		for (unsigned int j = 0; j < t->markers[i].nargs; j++) {
+			const struct usdt_arg *a = &t->markers[i].args[j];
+
+			if (a->symbol)
+				w[n++] = (struct wanted){.name = a->symbol, .len = a->symbol_len};
+		}
+	}
+	qsort(w, n, sizeof(*w), cmp_wanted);
+	for (size_t i = 0; i < n; i++)
+		if (!unique || cmp_wanted(&w[unique - 1], &w[i]))
+			w[unique++] = w[i];
+	scan_symbols(img, SHT_SYMTAB, w, unique);
+	scan_symbols(img, SHT_DYNSYM, w, unique);
+
+	for (size_t i = 0; i < t->n; i++) {
+		for (unsigned int j = 0; j < t->markers[i].nargs; j++) {
+			struct usdt_arg *a = &t->markers[i].args[j];
+			struct wanted key = {.name = a->symbol, .len = a->symbol_len}, *found;
+
+			if (!a->symbol)
+				continue;
+			found = bsearch(&key, w, unique, sizeof(*w), cmp_wanted);
+			if (!found || !found->found)
+				usdt_arg__refuse(a, "names a symbol that the file does not have");
+			else if (found->refused)
+				usdt_arg__refuse(a, found->refused);
+			else
+				usdt_arg__resolve(a, found->addr, t->markers[i].addr, pie);
+		}
+	}
+	free(w);
+	return 0;
+}
+
+int usdt_table__read(const struct elf_image *img, struct usdt_table **out, struct err *e)
+{
+	struct elf_section sec = {0}, base = {0};
+	struct usdt_table *t = calloc(1, sizeof(*t));
+	size_t cap = 0;
+	int err = -ENOMEM;
+
+	*out = NULL;
+	if (!t)
+		goto out;
+	if (elf_image__next_section(img, 0, ".stapsdt.base", 0, &base))
+		base.addr = 0;
+	while (!elf_image__next_section(img, sec.index, ".note.stapsdt", SHT_NOTE, &sec)) {
+		err = read_section(img, &sec, base.addr, t, &cap);
+		if (err)
+			goto out;
+	}
+	err = resolve_symbols(img, t);
+	if (err)
+		goto out;
+	*out = t;
+	t = NULL;
+out:
+	usdt_table__free(t);
+	if (err)
+		err_set(e, err, "%s: its markers: %s", elf_image__name(img), strerror(-err));
+	return err;
+}
+
+void usdt_table__free(struct usdt_table *t)
+{
+	struct text *text, *next;
+
+	if (!t)
+		return;
+	for (text = t->priv; text; text = next) {
+		next = text->next;
+		free(text);
+	}
+	free(t->markers);
+	free(t);
+}
