@@ -65,7 +65,8 @@ static void link_parents(struct tree *t, const struct snapshot *s)
 		}
 		l->n.parent = &parent->n;
 		l->n.depth = parent == &t->root ? 0 : parent->n.depth + 1;
-		l->n.name = node->span < s->nspans ? s->spans[node->span].name : "?";
+		l->n.span = node->span < s->nspans ? &s->spans[node->span] : NULL;
+		l->n.name = l->n.span ? l->n.span->name : "?";
 		t->order[i] = l;
 	}
 }

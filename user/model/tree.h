@@ -9,8 +9,9 @@ struct tree_node {
 	const struct snap_node *node; /* NULL: the root */
 	const char *name;
 	struct tree_node *first_child, *next_sibling, *parent;
-	unsigned int depth; /* 0: outermost spans; the root itself has none */
-	double share;	    /* of the roots' total time, 0..1 */
+	unsigned int depth;	      /* 0: outermost spans; the root itself has none */
+	double share;		      /* of the roots' total time, 0..1 */
+	const struct snap_span *span; /* NULL: the root, or an index beyond the snapshot */
 };
 
 struct tree;

@@ -14,7 +14,7 @@ struct table_opts {
 	unsigned int width; /* columns; 0: 100 */
 	bool histograms;    /* one per span, for the final report */
 	bool tree;
-	bool probes;	    /* refused, failed, notes */
+	bool probes; /* refused, failed, notes */
 	bool price;
 };
 

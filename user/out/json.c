@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * json.c - the summary document, schema qbpf.summary/1 (docs/json.md).
+ *
+ * jansson refuses to build on a failed allocation by returning NULL from every later call;
+ * json_object_set_new() with a NULL value fails and frees nothing of ours, so a single check of
+ * `failed` at the end is enough.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "out/fields.h"
+#include "out/json.h"
+#include "out/json_write.h"
+#include "out/text.h"
+
+void json_put(struct json_doc *d, json_t *object, const char *key, json_t *value)
+{
+	if (json_object_set_new(object, key, value))
+		d->failed = true;
+}
+
+void json_append(struct json_doc *d, json_t *array, json_t *value)
+{
+	if (json_array_append_new(array, value))
+		d->failed = true;
+}
+
+void json_put_text(struct json_doc *d, json_t *object, const char *key, const char *text)
+{
+	char *valid;
+
+	if (!text)
+		return;
+	valid = text__valid(text);
+	json_put(d, object, key, valid ? json_string(valid) : NULL);
+	free(valid);
+}
+
+json_t *json_count(uint64_t n)
+{
+	/* jansson has no unsigned 64-bit integer. */
+	return n <= INT64_MAX ? json_integer((json_int_t)n) : json_real((double)n);
+}
+
+int json_doc__write(struct json_doc *d, FILE *f, bool compact)
+{
+	size_t flags = compact ? JSON_COMPACT : JSON_INDENT(2);
+	int err = 0;
+
+	if (d->failed)
+		err = -ENOMEM;
+	else if (json_dumpf(d->root, f, flags) || fputc('\n', f) == EOF || fflush(f))
+		err = errno ? -errno : -EIO;
+	json_decref(d->root);
+	return err;
+}
+
+/* Whole numbers exactly; an infinity has no JSON form and is told as text. */
+static json_t *number(long double v)
+{
+	if (isnan(v))
+		return json_null();
+	if (isinf((double)v))
+		return json_string(v > 0 ? "inf" : "-inf");
+	if (v == floorl(v) && fabsl(v) < 0x1p63L)
+		return json_integer((json_int_t)v);
+	return json_real((double)v);
+}
+
+static void put_field(struct json_doc *d, json_t *object, const struct field *f,
+		      const struct field_value *v)
+{
+	char key[32];
+	json_t *value;
+
+	if (!f->json || v->state == FIELD_ABSENT)
+		return;
+	snprintf(key, sizeof(key), "%s%s", f->json, v->is_ns ? "_ns" : "");
+	if (f->type == FIELD_TEXT) {
+		json_put_text(d, object, key, v->text);
+		return;
+	}
+	if (v->state == FIELD_UNKNOWN)
+		value = json_null();
+	else if (v->is_ns)
+		value = number(roundl(v->num));
+	else
+		value = number(v->num);
+	json_put(d, object, key, value);
+}
+
+static json_t *target(struct json_doc *d, const struct snapshot *s)
+{
+	json_t *t = json_object(), *pids = json_array();
+
+	for (size_t i = 0; i < s->npids; i++)
+		json_append(d, pids, json_integer(s->pids[i]));
+	json_put(d, t, "pids", pids);
+	json_put_text(d, t, "comm", s->comm);
+	json_put_text(d, t, "exe", s->exe);
+	if (s->ended)
+		json_put(d, t, "ended", json_true());
+	return t;
+}
+
+static json_t *host(struct json_doc *d, const struct snapshot *s)
+{
+	json_t *h = json_object();
+
+	json_put_text(d, h, "kernel", s->kernel);
+	json_put_text(d, h, "cpu", s->cpu);
+	if (s->cpus)
+		json_put(d, h, "cpus", json_integer(s->cpus));
+	json_put_text(d, h, "clocksource", s->clocksource);
+	return h;
+}
+
+static json_t *site_notes(struct json_doc *d, const struct snap_site_note *notes, size_t n,
+			  const char *why)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < n; i++) {
+		json_t *o = json_object();
+
+		json_put_text(d, o, "site", notes[i].site);
+		json_put_text(d, o, why, notes[i].reason);
+		json_append(d, array, o);
+	}
+	return array;
+}
+
+static json_t *probes(struct json_doc *d, const struct snapshot *s)
+{
+	json_t *p = json_object(), *notes;
+
+	json_put(d, p, "armed", json_count(s->armed));
+	json_put(d, p, "relocated", json_count(s->relocated));
+	json_put(d, p, "refused", site_notes(d, s->refused, s->nrefused, "reason"));
+	json_put(d, p, "failed", site_notes(d, s->failed, s->nfailed, "error"));
+	if (!s->nnotes)
+		return p;
+	notes = json_array();
+	for (size_t i = 0; i < s->nnotes; i++) {
+		char *valid = text__valid(s->notes[i]);
+
+		json_append(d, notes, valid ? json_string(valid) : NULL);
+		free(valid);
+	}
+	json_put(d, p, "notes", notes);
+	return p;
+}
+
+static json_t *price(struct json_doc *d, const struct snapshot *s)
+{
+	json_t *p = json_object(), *per_span = json_object(), *per_hit = json_object();
+	double overhead = snapshot__overhead_pct(s);
+
+	for (size_t i = 0; i < s->nspans; i++) {
+		char *name = text__valid(s->spans[i].name ? s->spans[i].name : "?");
+
+		if (s->spans[i].price_ns)
+			json_put(d, per_span, name, json_count(s->spans[i].price_ns));
+		free(name);
+	}
+	for (int c = 0; c < PRICE_N; c++)
+		if (s->price_ns[c])
+			json_put(d, per_hit, price_class_name(c), json_count(s->price_ns[c]));
+	json_put(d, p, "ns_per_span", per_span);
+	json_put(d, p, "ns_per_hit", per_hit);
+	json_put(d, p, "hits_per_s", json_real(snapshot__hits_per_s(s)));
+	if (overhead >= 0)
+		json_put(d, p, "overhead_pct", json_real(overhead));
+	if (s->map_bytes)
+		json_put(d, p, "map_bytes", json_count(s->map_bytes));
+	return p;
+}
+
+static json_t *span(struct json_doc *d, const struct span_row *r)
+{
+	static const char *const units[ROW_CLASSES] = {"ns", "ns", "value"};
+	/* An instant's figures are intervals: set apart, never to be taken for a latency. */
+	json_t *o = json_object(), *measures = r->class == ROW_INSTANT ? json_object() : o;
+	struct field_value v;
+
+	for (enum span_field f = 0; f < SF_N; f++) {
+		bool measure = f >= SF_SUM && f <= SF_MAX;
+
+		span_field__get(r, f, &v);
+		put_field(d, measure ? measures : o, &span_fields[f], &v);
+		if (f == SF_KIND)
+			json_put(d, o, "unit", json_string(units[r->class]));
+	}
+	if (r->class == ROW_INSTANT) {
+		json_put(d, measures, "count", json_count(r->in_hist));
+		json_put(d, o, "interval", measures);
+	}
+	return o;
+}
+
+/* Nested without recursion; siblings are ordered by time. */
+static json_t *call_tree(struct json_doc *d, const struct tree *t)
+{
+	json_t *roots = json_array(), **children;
+	const struct tree_node *n;
+	unsigned int deepest = 0;
+	struct field_value v;
+
+	for (n = tree_node__next(tree__root(t)); n; n = tree_node__next(n))
+		deepest = n->depth > deepest ? n->depth : deepest;
+	/* children[k]: where nodes of depth k are to be put. */
+	children = calloc(deepest + 2, sizeof(*children));
+	if (!children) {
+		d->failed = true;
+		return roots;
+	}
+	children[0] = roots;
+	for (n = tree_node__next(tree__root(t)); n; n = tree_node__next(n)) {
+		json_t *o = json_object();
+
+		for (enum node_field f = 0; f < NF_N; f++) {
+			node_field__get(n, f, &v);
+			put_field(d, o, &node_fields[f], &v);
+		}
+		children[n->depth + 1] = json_array();
+		json_put(d, o, "children", children[n->depth + 1]);
+		json_append(d, children[n->depth], o);
+	}
+	free(children);
+	return roots;
+}
+
+static const struct {
+	const char *name;
+	size_t off;
+} loss_reasons[] = {
+    {"depth_overflow", offsetof(struct snap_span, depth_overflow)},
+    {"hist_overflow", offsetof(struct snap_span, hist_overflow)},
+    {"no_storage", offsetof(struct snap_span, no_storage)},
+    {"unreadable", offsetof(struct snap_span, unreadable)},
+    {"key_overflow", offsetof(struct snap_span, key_overflow)},
+    {"ret_muted", offsetof(struct snap_span, ret_muted)},
+};
+
+static json_t *lost(struct json_doc *d, const struct snapshot *s)
+{
+	json_t *l = json_object(), *sources = json_object(), *spans = json_object();
+	json_t *reasons = json_object();
+	uint64_t total = snapshot__lost(s);
+
+	json_put(d, sources, "bpf", json_count(total));
+	for (size_t i = 0; i < s->nspans; i++) {
+		uint64_t n = snap_span__lost(&s->spans[i]);
+		char *name = text__valid(s->spans[i].name ? s->spans[i].name : "?");
+
+		if (n)
+			json_put(d, spans, name, json_count(n));
+		free(name);
+	}
+	for (size_t r = 0; r < sizeof(loss_reasons) / sizeof(loss_reasons[0]); r++) {
+		uint64_t n = 0;
+
+		for (size_t i = 0; i < s->nspans; i++)
+			n += *(uint64_t *)((char *)&s->spans[i] + loss_reasons[r].off);
+		if (n)
+			json_put(d, reasons, loss_reasons[r].name, json_count(n));
+	}
+	json_put(d, l, "events", json_count(total));
+	json_put(d, l, "by_source", sources);
+	json_put(d, l, "by_probe", spans);
+	json_put(d, l, "by_reason", reasons);
+	return l;
+}
+
+int json__write_summary(FILE *f, const struct snapshot *s, bool compact)
+{
+	struct json_doc d = {.root = json_object()};
+	struct span_rows rows = {0};
+	struct tree *t = tree__new(s);
+	json_t *spans = json_array();
+	int err = t ? span_rows__make(&rows, s, t) : -ENOMEM;
+
+	if (err) {
+		json_decref(d.root);
+		json_decref(spans);
+		goto out;
+	}
+	json_put(&d, d.root, "schema", json_string("qbpf.summary/1"));
+	json_put(&d, d.root, "target", target(&d, s));
+	json_put(&d, d.root, "host", host(&d, s));
+	json_put(&d, d.root, "duration_ns",
+		 json_count(s->now_ns > s->start_ns ? s->now_ns - s->start_ns : 0));
+	json_put(&d, d.root, "probes", probes(&d, s));
+	json_put(&d, d.root, "price", price(&d, s));
+	for (size_t i = 0; i < rows.n; i++)
+		json_append(&d, spans, span(&d, &rows.rows[i]));
+	json_put(&d, d.root, "spans", spans);
+	json_put(&d, d.root, "tree", call_tree(&d, t));
+	json_put(&d, d.root, "lost", lost(&d, s));
+	err = json_doc__write(&d, f, compact);
+out:
+	span_rows__clear(&rows);
+	tree__free(t);
+	return err;
+}
