@@ -23,6 +23,7 @@ struct host_check {
 struct host {
 	char *kernel, *cpu, *clocksource;
 	unsigned int cpus;
+	/* Effective, and in the initial user namespace. CAP_SYS_ADMIN includes BPF and PERFMON. */
 	bool btf, cap_bpf, cap_perfmon, cap_sys_admin, cap_sys_ptrace, cap_checkpoint_restore;
 	bool uprobe_multi;	/* BPF links for many uprobes (6.6) */
 	bool uprobe_multi_pid_ok; /* its pid filter takes all threads (fixed in 6.10) */
@@ -31,12 +32,18 @@ struct host {
 	bool task_storage, ringbuf, attach_cookie, tp_btf;
 	bool guard_possible;	/* bpf_probe_write_user: lockdown none, CAP_SYS_ADMIN */
 	const char *lockdown;	/* "none", "integrity", "confidentiality", "unknown" */
-	struct host_check *checks;
+	struct host_check *checks; /* only after host__probe_full */
 	size_t nchecks;
+	unsigned int version;	/* KERNEL_VERSION(a, b, c) */
+	bool init_userns;
+	int bpf_error;		/* 0, or the -errno with which the kernel refuses any program */
+	bool perf_uprobe;	/* uprobes through perf events may be made: the fallback */
 };
 
-/* Probes everything; needs a few ms. Never fails for a missing feature. */
+/* What a session needs to know, about 1 ms. Never fails for a missing feature. */
 int host__probe(struct host **out, struct err *e);
+/* The same and every row of `qbpf doctor`, tried on a child of its own: tens of ms. */
+int host__probe_full(struct host **out, struct err *e);
 void host__free(struct host *h);
 /* The reduced form that preflight takes. */
 void host__plan_kernel(const struct host *h, struct plan_kernel *k);

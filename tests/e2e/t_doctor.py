@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""qbpf doctor: its rows, its JSON, its exit status with and without capabilities."""
+
+import json
+import os
+import subprocess
+import sys
+
+QBPF = os.environ.get("QBPF", "build/qbpf")
+# Kernel, capabilities and features that every host has a row for.
+ROWS = [
+    "kernel", "BTF", "BPF programs", "tracing programs", "user namespace", "CAP_BPF",
+    "CAP_PERFMON", "CAP_SYS_PTRACE", "CAP_CHECKPOINT_RESTORE", "lockdown", "exception guard",
+    "perf-event uprobes", "uprobe_multi", "optimised uprobes", "uretprobe syscall",
+    "clock source", "open files",
+]
+
+n = 0
+failed = 0
+
+
+def check(good, name, detail=""):
+    global n, failed
+    n += 1
+    print(f"{'' if good else 'not '}ok {n} - {name}")
+    if not good:
+        failed += 1
+        for line in str(detail).splitlines():
+            print(f"# {line}")
+
+
+def doctor(*args, prefix=(), **kw):
+    return subprocess.run([*prefix, QBPF, "doctor", *args], text=True, capture_output=True,
+                          timeout=60, **kw)
+
+
+def as_nobody(*caps):
+    """A command prefix: nobody, with these capabilities alone."""
+    caps = ",".join(["-all", *(f"+{c}" for c in caps)])
+    return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs",
+            f"--inh-caps={caps}", f"--ambient-caps={caps}"]
+
+
+def rows_of(p):
+    return {r["name"]: r for r in json.loads(p.stdout)["checks"]}
+
+
+def main():
+    p = doctor()
+    check(p.returncode == 0 and p.stderr == "", "root: exit 0, nothing on stderr", p)
+    check(p.stdout.rstrip().endswith("Tracing is possible."), "the last line says so", p.stdout)
+    missing = [r for r in ROWS if f"  {r} " not in p.stdout]
+    check(not missing, "every row is there", missing)
+
+    j = doctor("--json")
+    doc = json.loads(j.stdout)
+    check(doc["schema"] == "qbpf.doctor/1" and doc["can_trace"] is True, "--json", doc)
+    check(doc["host"]["kernel"] == os.uname().release, "--json names the kernel", doc["host"])
+    rows = rows_of(j)
+    check(all(r in rows for r in ROWS), "--json has the same rows", sorted(rows))
+    check(all(r["state"] in ("ok", "warn", "fail") and r["found"] for r in rows.values()),
+          "every row has a state and a finding", rows)
+    check(all("remedy" in r for r in rows.values() if r["state"] == "fail"),
+          "whatever fails has a remedy", rows)
+    works = [r for r in ("perf-event uprobes", "uprobe_multi") if rows[r]["found"] == "works"]
+    check(bool(works), "a probe fired in at least one way", rows)
+    optimised = rows["optimised uprobes"]
+    check((optimised["state"] == "ok") == optimised["found"].endswith("0xe8"),
+          "optimised uprobes: what was read at the site agrees", optimised)
+
+    p = doctor(prefix=as_nobody())
+    last = p.stdout.rstrip().splitlines()[-1]
+    check(p.returncode == 1 and "missing CAP_BPF and CAP_PERFMON" in last,
+          "nobody: exit 1 and one line naming what is missing", p)
+    p = doctor("--json", prefix=as_nobody())
+    doc = json.loads(p.stdout)
+    check(p.returncode == 1 and doc["can_trace"] is False and "CAP_BPF" in doc["refusal"],
+          "nobody: the same as JSON", p)
+    p = doctor("--json", prefix=as_nobody("bpf"))
+    check(p.returncode == 1 and "missing CAP_PERFMON" in json.loads(p.stdout)["refusal"],
+          "CAP_BPF alone: names CAP_PERFMON", p)
+
+    p = doctor("--json", prefix=as_nobody("bpf", "perfmon"))
+    if rows["uprobe_multi"]["found"] == "works":
+        r = rows_of(p)
+        check(p.returncode == 0 and r["uprobe_multi"]["found"] == "works",
+              "CAP_BPF and CAP_PERFMON, not root: tracing works", p)
+        check(r["CAP_SYS_PTRACE"]["state"] == "warn" and "remedy" in r["CAP_SYS_PTRACE"],
+              "CAP_BPF and CAP_PERFMON: what is lost is said", r["CAP_SYS_PTRACE"])
+    else:
+        check((p.returncode == 0) == json.loads(p.stdout)["can_trace"],
+              "CAP_BPF and CAP_PERFMON, not root: the exit status agrees", p)
+
+    p = doctor(prefix=["unshare", "-Ur"])
+    check(p.returncode == 1 and "user namespace" in p.stdout.rstrip().splitlines()[-1],
+          "root of a user namespace: exit 1, says why", p)
+
+    p = doctor("--nonsense")
+    check(p.returncode == 2 and p.stdout == "", "unknown option: exit 2", p)
+    p = doctor("extra")
+    check(p.returncode == 2 and "extra" in p.stderr and p.stderr.count("\n") == 1,
+          "stray argument: exit 2, one line", p)
+    with open("/dev/full", "w") as full:
+        p = subprocess.run([QBPF, "doctor"], stdout=full, stderr=subprocess.PIPE, text=True)
+    check(p.returncode == 1 and p.stderr.count("\n") == 1, "stdout full: exit 1, one line", p)
+    print(f"1..{n}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
