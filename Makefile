@@ -31,7 +31,8 @@ SAN	:= -fsanitize=address,undefined -fno-sanitize-recover=undefined
 # Every bpf/*.bpf.c is linked into one object with one skeleton, qbpf.skel.h, so that they share maps;
 # bpf/feature_*.bpf.c are the kernel-feature probes, each an object of its own.
 FEATURE_SRC := $(wildcard bpf/feature_*.bpf.c)
-BPF_SRC	 := $(filter-out $(FEATURE_SRC),$(wildcard bpf/*.bpf.c))
+# maps.bpf.c comes first: libbpf 1.4's linker loses a map whose definition follows its uses.
+BPF_SRC	 := bpf/maps.bpf.c $(filter-out $(FEATURE_SRC) bpf/maps.bpf.c,$(wildcard bpf/*.bpf.c))
 SKELS	 := $(BUILD)/skel/qbpf.skel.h $(patsubst bpf/%.bpf.c,$(BUILD)/skel/%.skel.h,$(FEATURE_SRC))
 
 .PHONY: all

@@ -52,6 +52,11 @@ enum qbpf_role {
 	QBPF_ROLE_RETURN = 8,	/* a uretprobe; closes the frame whose slot is %rsp - 8 */
 	QBPF_ROLE_RET_INSN = 9, /* a RET instruction; closes the frame whose slot is %rsp */
 	QBPF_ROLE_TAIL_JUMP = 10, /* a jump out of the function, armed with RET_INSN sites: an end */
+	/*
+	 * An entry whose ends are RET_INSN and TAIL_JUMP sites. ENTRY does as well, but counts the
+	 * call as ret_muted when 64 uretprobes are pending, which such a function does not need.
+	 */
+	QBPF_ROLE_ENTRY_INSN = 11,
 };
 
 #define QBPF_COOKIE(span, role, site)                                                              \
@@ -164,23 +169,22 @@ struct qbpf_site {
 	struct qbpf_arg arg; /* the key or the value; not VALID where the role needs none */
 };
 
-/* One open span of a thread. */
+/* One open span of a thread. What a frame held outlives its end: node and parent are a cache. */
 struct qbpf_frame {
 	__u64 start_ns;
 	__u64 child_ns; /* time of closed direct children */
-	__u64 slot;	/* address of the return address for a function, else 0 */
+	__u64 sp;	/* stack pointer at the begin; of a function: its return address's slot */
+	__u64 base;	/* slot of the nearest function frame, this one or below; 0: none */
 	__u64 ret;	/* the guard: original return address, else 0 */
-	__u32 span;
+	__u64 cookie;	/* of the site that opened it; 0: already closed, live frames above it */
 	__u32 node;
-	__u32 flags;
-	__u32 pad;
+	__u32 parent; /* node of the frame below */
 };
 
 struct qbpf_thread {
 	__u32 depth; /* frames[0 .. depth) are open */
 	__u32 over;  /* begins beyond QBPF_FRAMES_MAX that are still open */
-	__u32 tgid;  /* whose frames these are: a forked child starts empty */
-	__u32 pad;
+	__u64 pad;
 	struct qbpf_frame frames[QBPF_FRAMES_MAX];
 };
 
@@ -228,8 +232,8 @@ _Static_assert(sizeof(struct qbpf_hist_cell) == 32 + 8 * QBPF_HIST_SUB, "abi");
 _Static_assert(sizeof(struct qbpf_node_cell) == 40, "abi");
 _Static_assert(sizeof(struct qbpf_span_counts) == 96, "abi");
 _Static_assert(sizeof(struct qbpf_arg) == 16, "abi");
-_Static_assert(sizeof(struct qbpf_frame) == 48, "abi");
-_Static_assert(sizeof(struct qbpf_thread) == 16 + 48 * QBPF_FRAMES_MAX, "abi");
+_Static_assert(sizeof(struct qbpf_frame) == 56, "abi");
+_Static_assert(sizeof(struct qbpf_thread) == 16 + 56 * QBPF_FRAMES_MAX, "abi");
 _Static_assert(sizeof(struct qbpf_notice) == 32, "abi");
 _Static_assert(sizeof(struct qbpf_open_frame) == 24, "abi");
 #endif

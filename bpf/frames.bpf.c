@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The rare paths of the frame stack: abandoning, searching below the top, and finding out by
+ * stack pointers which functions have been left. See frames.bpf.h for the rules.
+ */
+#include "frames.bpf.h"
+#include "task.bpf.h"
+
+/*
+ * Two addresses further apart than this are on different stacks. Thread stacks are 8 MiB unless
+ * someone asks for more; when one is larger than this, dead frames are found by the next return
+ * of a function below them instead.
+ */
+#define STACK_MAX (64ULL << 20)
+
+/* Abandons frames[keep .. depth), then removes closed frames that are the top now. */
+__noinline int frames_drop(struct qbpf_thread *t, __u32 keep)
+{
+	if (!t)
+		return 0;
+	if (t->depth > keep)
+		t->over = 0;
+	for (int i = 0; i < QBPF_FRAMES_MAX; i++) {
+		__u32 d = t->depth;
+		struct qbpf_frame *f;
+
+		if (!d)
+			break;
+		f = frame_at(t, d - 1);
+		if (d <= keep && f->cookie)
+			break;
+		if (f->cookie)
+			count_span(QBPF_COOKIE_SPAN(f->cookie), abandoned);
+		t->depth = d - 1;
+	}
+	return 0;
+}
+
+/* Has the function whose slot is `base` been left, seen from a stack pointer at or above it? */
+static __always_inline bool is_left(__u64 base, __u64 sp, const struct alt_stack *alt)
+{
+	bool base_alt = on_alt_stack(alt, base), sp_alt = on_alt_stack(alt, sp);
+
+	/* A signal handler on its own stack interrupts what is below; only it can be left. */
+	if (base_alt != sp_alt)
+		return base_alt;
+	return sp - base < STACK_MAX;
+}
+
+static __always_inline void purge_left(struct qbpf_thread *t, __u64 sp, bool entry)
+{
+	struct alt_stack alt;
+	__u32 keep = t->depth;
+
+	current_alt_stack(&alt);
+	for (int i = 0; i < QBPF_FRAMES_MAX && keep; i++) {
+		__u64 base = frame_at(t, keep - 1)->base;
+
+		if (!base || base > sp || !is_left(base, sp, &alt))
+			break;
+		if (base == sp && (!entry || is_return_trampoline(sp)))
+			break;
+		keep--;
+	}
+	if (keep < t->depth)
+		frames_drop(t, keep);
+}
+
+__noinline int frames_purge(struct qbpf_thread *t, __u64 slot)
+{
+	if (t)
+		purge_left(t, slot, true);
+	return 0;
+}
+
+/* lea -128(%rsp),%rsp: how a marker steps over the red zone. */
+#define STEP_INSN 0x8024648d48ULL
+
+__noinline int frames_purge_marker(struct qbpf_thread *t, __u64 sp, __u64 ip)
+{
+	__u64 insn = 0;
+
+	if (!t)
+		return 0;
+	if (!bpf_probe_read_user(&insn, 5, (void *)ip - 5) && insn == STEP_INSN)
+		sp += RED_ZONE;
+	purge_left(t, sp, false);
+	return 0;
+}
+
+/*
+ * A site that begins while a frame that it opened at the same stack pointer is still open:
+ * the code has come round again and the end was skipped.
+ */
+__noinline int frames_restart(struct qbpf_thread *t, __u64 cookie, __u64 sp)
+{
+	__u32 d;
+
+	if (!t)
+		return 0;
+	d = t->depth;
+	for (int i = 0; i < QBPF_FRAMES_MAX && d; i++) {
+		struct qbpf_frame *f = frame_at(t, --d);
+
+		if (f->sp > sp + RED_ZONE)
+			break;
+		if (f->sp == sp && f->cookie == cookie) {
+			frames_drop(t, d);
+			break;
+		}
+	}
+	return 0;
+}
+
+/* The frame that a marker's end at sp closes, or -1. */
+__noinline int frames_find_marker(struct qbpf_thread *t, __u32 span, __u64 sp)
+{
+	__u32 what = WHAT(span, QBPF_ROLE_BEGIN), d;
+	int nearest = -1;
+
+	if (!t)
+		return -1;
+	d = t->depth;
+	for (int i = 0; i < QBPF_FRAMES_MAX && d; i++) {
+		struct qbpf_frame *f = frame_at(t, --d);
+
+		if (COOKIE_WHAT(f->cookie) != what)
+			continue;
+		if (f->sp == sp)
+			return d;
+		if (nearest < 0)
+			nearest = d;
+		if (f->sp > sp)
+			break;
+	}
+	return nearest;
+}
+
+/* The frame of the function that returns from slot, or -1. */
+__noinline int frames_find_function(struct qbpf_thread *t, __u32 span, __u64 slot)
+{
+	__u32 d;
+
+	if (!t)
+		return -1;
+	d = t->depth;
+	for (int i = 0; i < QBPF_FRAMES_MAX && d; i++) {
+		struct qbpf_frame *f = frame_at(t, --d);
+
+		if (f->sp == slot && QBPF_COOKIE_SPAN(f->cookie) == span && is_function(f->cookie))
+			return d;
+	}
+	return -1;
+}

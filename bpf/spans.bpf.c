@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What happens at a hit: on_site for every uprobe, on_return for every uretprobe. The cookie
+ * says which span, which role and which site. See frames.bpf.h for how ends find their begins.
+ */
+#include "frames.bpf.h"
+#include "args.bpf.h"
+#include "task.bpf.h"
+
+static __always_inline bool not_ours(void)
+{
+	return cfg_filter_tgid && !is_target(bpf_get_current_pid_tgid() >> 32);
+}
+
+static __always_inline int begin_marker(struct pt_regs *ctx, __u64 cookie)
+{
+	struct qbpf_thread *t = thread_get(BPF_LOCAL_STORAGE_GET_F_CREATE);
+	__u64 sp = ctx->sp;
+
+	if (!t) {
+		count_span(QBPF_COOKIE_SPAN(cookie), no_storage);
+		return 0;
+	}
+	purge_marker(t, ctx);
+	if (t->depth && frame_at(t, t->depth - 1)->sp <= sp + RED_ZONE)
+		frames_restart(t, cookie, sp);
+	open_frame(t, cookie, sp);
+	return 0;
+}
+
+/*
+ * Is this the end of a begin that found the stack full? Those lie below the top frame's stack
+ * pointer, so an end from above it means that they, and perhaps more, are gone.
+ */
+static __always_inline bool end_over(struct qbpf_thread *t, __u32 span, __u64 sp)
+{
+	int i;
+
+	if (sp > frame_at(t, t->depth - 1)->sp) {
+		i = frames_find_marker(t, span, sp);
+		if (i >= 0 && frame_at(t, i)->sp == sp)
+			return false;
+		/* Which begin it belongs to cannot be known: give up its span's frames. */
+		count_span(span, orphan_ends);
+		if (i >= 0)
+			frames_drop(t, i);
+		t->over = 0;
+		return true;
+	}
+	t->over--;
+	return true;
+}
+
+static __always_inline int end_marker(struct pt_regs *ctx, __u32 span, __u64 now_ns)
+{
+	struct qbpf_thread *t = thread_get(0);
+	__u64 sp = ctx->sp;
+	bool keep_above = false;
+	struct qbpf_frame *f;
+	int i;
+
+	if (!t)
+		goto orphan;
+	purge_marker(t, ctx);
+	if (!t->depth)
+		goto orphan;
+	if (t->over && end_over(t, span, sp))
+		return 0;
+	i = t->depth - 1;
+	f = frame_at(t, i);
+	if (COOKIE_WHAT(f->cookie) != WHAT(span, QBPF_ROLE_BEGIN) || f->sp != sp) {
+		__u64 base = f->base;
+
+		i = frames_find_marker(t, span, sp);
+		if (i < 0)
+			goto orphan;
+		/* Purged, so any function frame above is of one that still runs. */
+		keep_above = frame_at(t, i)->base != base && !cfg_stack_switch;
+	}
+	close_frame(t, i, now_ns, keep_above);
+	return 0;
+orphan:
+	count_span(span, orphan_ends);
+	return 0;
+}
+
+static __always_inline int enter_function(__u64 cookie, __u64 slot)
+{
+	struct qbpf_thread *t = thread_get(BPF_LOCAL_STORAGE_GET_F_CREATE);
+	__u32 span = QBPF_COOKIE_SPAN(cookie);
+
+	if (!t) {
+		count_span(span, no_storage);
+		return 0;
+	}
+	purge(t, slot);
+	if (QBPF_COOKIE_ROLE(cookie) == QBPF_ROLE_ENTRY && return_probes_full()) {
+		count_span(span, ret_muted);
+		return 0;
+	}
+	open_frame(t, cookie, slot);
+	return 0;
+}
+
+static __always_inline int leave_function(__u32 span, __u64 slot, __u64 now_ns)
+{
+	struct qbpf_thread *t = thread_get(0);
+	struct qbpf_frame *f;
+	int i;
+
+	if (!t || !t->depth)
+		goto orphan;
+	i = t->depth - 1;
+	f = frame_at(t, i);
+	if (f->sp != slot || QBPF_COOKIE_SPAN(f->cookie) != span || !is_function(f->cookie)) {
+		i = frames_find_function(t, span, slot);
+		if (i < 0) {
+			if (!t->over)
+				goto orphan;
+			t->over--;
+			return 0;
+		}
+	}
+	close_frame(t, i, now_ns, false);
+	return 0;
+orphan:
+	count_span(span, orphan_ends);
+	return 0;
+}
+
+/*
+ * The interval since the span's last hit on any thread. The clock is read after the last time,
+ * so the interval cannot be negative; when another thread comes between, try again.
+ */
+static __always_inline void add_interval(__u32 span)
+{
+	struct qbpf_span_counts *sc = bpf_map_lookup_elem(&span_counts, &span);
+
+	if (!sc)
+		return;
+#pragma clang loop unroll(disable)
+	for (int i = 0; i < EXCHANGE_TRIES; i++) {
+		__u64 last = *(volatile __u64 *)&sc->last_ns, now = bpf_ktime_get_ns();
+
+		if (__sync_val_compare_and_swap(&sc->last_ns, last, now) != last)
+			continue;
+		if (!last || hist_add(span, now - last, 0))
+			return;
+		break;
+	}
+	__sync_fetch_and_add(&sc->hist_overflow, 1);
+}
+
+static __always_inline int instant(struct pt_regs *ctx, __u32 span)
+{
+	struct qbpf_thread *t = thread_get(0);
+	__u32 parent = QBPF_NODE_ROOT, node;
+	struct qbpf_node_cell *c = NULL;
+
+	add_interval(span);
+	if (t) {
+		purge_marker(t, ctx);
+		if (t->depth)
+			parent = frame_at(t, t->depth - 1)->node;
+	}
+	node = node_of(parent, span);
+	if (node != QBPF_NODE_LOST)
+		c = node_cell(node, true);
+	if (c)
+		__sync_fetch_and_add(&c->count, 1);
+	else
+		count_span(span, node_overflow);
+	return 0;
+}
+
+static __always_inline const struct qbpf_arg *site_arg(__u64 cookie)
+{
+	__u32 id = QBPF_COOKIE_SITE(cookie);
+	struct qbpf_site *site = bpf_map_lookup_elem(&sites, &id);
+
+	return site ? &site->arg : NULL;
+}
+
+static __always_inline int value(struct pt_regs *ctx, __u64 cookie)
+{
+	const struct qbpf_arg *a = site_arg(cookie);
+	__u32 span = QBPF_COOKIE_SPAN(cookie), sign = 0;
+	__u64 v;
+	bool ok;
+
+	if (!a || !read_arg(ctx, a, &v)) {
+		count_span(span, unreadable);
+		return 0;
+	}
+	if (a->flags & QBPF_ARG_FLOAT) {
+		ok = hist_add_f64(span, v);
+	} else {
+		if (a->flags & QBPF_ARG_SIGNED && (__s64)v < 0) {
+			v = -v;
+			sign = QBPF_HIST_NEGATIVE;
+		}
+		ok = hist_add(span, v, sign);
+	}
+	if (!ok)
+		count_span(span, hist_overflow);
+	return 0;
+}
+
+static __always_inline bool open_key(struct pt_regs *ctx, __u64 cookie, struct qbpf_open_key *key)
+{
+	const struct qbpf_arg *a = site_arg(cookie);
+
+	key->span = QBPF_COOKIE_SPAN(cookie);
+	key->tgid = bpf_get_current_pid_tgid() >> 32;
+	if (a && read_arg(ctx, a, &key->value))
+		return true;
+	count_span(key->span, unreadable);
+	return false;
+}
+
+static __always_inline int begin_key(struct pt_regs *ctx, __u64 cookie)
+{
+	struct qbpf_open open = {.tid = bpf_get_current_pid_tgid()};
+	struct qbpf_open_key key = {};
+	long err;
+
+	if (!open_key(ctx, cookie, &key))
+		return 0;
+	open.start_ns = bpf_ktime_get_ns();
+	err = bpf_map_update_elem(&keyed, &key, &open, BPF_NOEXIST);
+	if (err == -EEXIST) {
+		count_span(key.span, key_restarts);
+		err = bpf_map_update_elem(&keyed, &key, &open, BPF_ANY);
+	}
+	if (err)
+		count_span(key.span, key_overflow);
+	return 0;
+}
+
+static __always_inline int end_key(struct pt_regs *ctx, __u64 cookie, __u64 now_ns)
+{
+	struct qbpf_open_key key = {};
+	struct qbpf_open *open;
+	__u64 ns;
+
+	if (!open_key(ctx, cookie, &key))
+		return 0;
+	open = bpf_map_lookup_elem(&keyed, &key);
+	ns = open ? now_ns - open->start_ns : 0;
+	/* Of several threads that end the same key, the one that removes it counts. */
+	if (!open || bpf_map_delete_elem(&keyed, &key)) {
+		count_span(key.span, orphan_ends);
+		return 0;
+	}
+	if (!hist_add(key.span, (__s64)ns < 0 ? 0 : ns, 0))
+		count_span(key.span, hist_overflow);
+	return 0;
+}
+
+SEC("uprobe")
+int on_site(struct pt_regs *ctx)
+{
+	__u64 cookie = bpf_get_attach_cookie(ctx), now_ns = 0;
+	__u32 span = QBPF_COOKIE_SPAN(cookie), role = QBPF_COOKIE_ROLE(cookie);
+
+	if (role == QBPF_ROLE_END || role == QBPF_ROLE_RET_INSN || role == QBPF_ROLE_TAIL_JUMP ||
+	    role == QBPF_ROLE_KEY_END)
+		now_ns = bpf_ktime_get_ns();
+	if (not_ours())
+		return 0;
+	switch (role) {
+	case QBPF_ROLE_BEGIN:
+		return begin_marker(ctx, cookie);
+	case QBPF_ROLE_END:
+		return end_marker(ctx, span, now_ns);
+	case QBPF_ROLE_ENTRY:
+	case QBPF_ROLE_ENTRY_INSN:
+		return enter_function(cookie, ctx->sp);
+	case QBPF_ROLE_RET_INSN:
+	case QBPF_ROLE_TAIL_JUMP:
+		return leave_function(span, ctx->sp, now_ns);
+	case QBPF_ROLE_INSTANT:
+		return instant(ctx, span);
+	case QBPF_ROLE_VALUE:
+		return value(ctx, cookie);
+	case QBPF_ROLE_KEY_BEGIN:
+		return begin_key(ctx, cookie);
+	case QBPF_ROLE_KEY_END:
+		return end_key(ctx, cookie, now_ns);
+	}
+	return 0;
+}
+
+/* The return address has been taken off the stack: its slot is just below. */
+SEC("uretprobe")
+int on_return(struct pt_regs *ctx)
+{
+	__u64 now_ns = bpf_ktime_get_ns();
+
+	if (not_ours())
+		return 0;
+	return leave_function(QBPF_COOKIE_SPAN(bpf_get_attach_cookie(ctx)), ctx->sp - 8, now_ns);
+}
