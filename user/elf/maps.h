@@ -26,7 +26,9 @@ struct map_object {
 	bool is_ldso;  /* the program interpreter */
 	uint64_t dev, ino;
 	int fd;	       /* O_RDONLY of the mapped inode; -1 when it could not be opened */
-	int open_errno; /* why not */
+	/* Why not. EXDEV with an fd: only its inode number is known to be that of the mapped file,
+	 * because overlayfs and btrfs give mappings another device number; compare build IDs. */
+	int open_errno;
 	struct map_range *ranges;
 	size_t nranges;
 };

@@ -18,7 +18,9 @@ enum func_flags {
 
 struct elf_func {
 	const char *name;      /* raw, without @VERSION */
-	const char *demangled; /* == name when it is not mangled; full signature for C++ */
+	/* == name when it is not mangled; full signature for C++. With no_demangle NULL until
+	 * func_table__demangled() has been asked. */
+	const char *demangled;
 	uint64_t addr;
 	uint64_t off;
 	uint64_t size; /* 0: unknown */
@@ -29,13 +31,13 @@ struct elf_func {
 struct func_table {
 	struct elf_func *funcs; /* sorted by addr, imported ones last */
 	size_t n;
-	const char *source; /* ".symtab", ".dynsym", "debug file /...", for the report */
+	const char *source; /* ".symtab", "debug file /...", ".dynsym and .gnu_debugdata", ... */
 	void *priv;
 };
 
 struct symbols_opts {
 	const char *root; /* prefix for debug file look-up ("/proc/PID/root"), NULL: "" */
-	bool no_demangle;
+	bool no_demangle; /* of 100,000 C++ names takes 0.2 s: ask for those that matter */
 };
 
 int func_table__read(const struct elf_image *img, const struct symbols_opts *opts,
@@ -44,7 +46,11 @@ void func_table__free(struct func_table *t);
 /* The function that covers addr, or NULL. */
 const struct elf_func *func_table__find_addr(const struct func_table *t, uint64_t addr);
 
-/* Demangles C++ and Rust (both schemes) into a malloc'ed string; NULL: not mangled. */
+/* The demangled name of funcs[i], made on first use and kept. Never NULL. */
+const char *func_table__demangled(struct func_table *t, size_t i);
+
+/* Demangles C++ and Rust (both schemes) into a malloc'ed string; NULL: not mangled, or hostile
+ * (longer than 8 KiB, or growing beyond 64 KiB). */
 char *symbol_demangle(const char *name);
 
 #endif
