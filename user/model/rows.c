@@ -12,7 +12,7 @@
 #include "model/rows.h"
 
 #define FINEST	 5     /* 2^5 rows an octave */
-#define COARSEST (-11) /* 2^11 octaves a row: all doubles of one sign in two rows */
+#define COARSEST (-12) /* 2^12 octaves a row: all doubles of one sign in one row */
 
 /*
  * The row that a value belongs to, as a number that ascends with the value: rows of positive
@@ -101,13 +101,13 @@ static size_t merge(const struct hist_bucket *b, size_t n, bool whole, int fine,
 			continue;
 		}
 		row_range(row, whole, fine, &lo, &hi);
-		if (row == 0) {
+		if (row == 0 || fine < 0) { /* as far as there are values, not to 2^4096 */
 			lo = b[i].lo;
 			hi = b[i].hi;
 		}
-		if (i && rows[used - 1].hi < lo) {
+		if (i && row - last > 1 && rows[used - 1].hi < lo) {
 			long missing = row - last - 1;
-			bool gap = missing > 2 || missing < 1;
+			bool gap = missing > 2 || fine < 0;
 
 			for (long m = 1; m <= (gap ? 1 : missing); m++) {
 				struct hist_row empty = {rows[used - 1].hi, lo, 0, gap};

@@ -14,7 +14,7 @@ struct hist_row {
 	bool gap;	    /* stands for a longer empty stretch */
 };
 
-/* At most `max` (>= 4) rows in ascending order, as fine as that allows. malloc'ed; returns
+/* At most `max` (>= 9) rows in ascending order, as fine as that allows. malloc'ed; returns
  * how many, 0: empty histogram or no memory. */
 size_t hist_rows__make(const struct hist *h, size_t max, struct hist_row **out);
 

@@ -232,6 +232,7 @@ static void format_bound(const struct span_row *row, long double v, char buf[UNI
 
 static void put_histogram(const struct report *r, const struct span_row *row)
 {
+	static const char *const of[ROW_CLASSES] = {"span", "interval", "value"};
 	struct hist_row *rows;
 	size_t n = hist_rows__make(row->span->hist, HISTOGRAM_ROWS, &rows);
 	unsigned int bar_width = r->width > 62 ? r->width - 42 : 20;
@@ -242,10 +243,8 @@ static void put_histogram(const struct report *r, const struct span_row *row)
 		most = rows[i].n > most ? rows[i].n : most;
 	fputc('\n', r->f);
 	put_text(r, row->span->name);
-	fprintf(r->f, ": %" PRIu64 " %s\n", row->in_hist,
-		row->class == ROW_VALUE	    ? "values"
-		: row->class == ROW_INSTANT ? "intervals between hits"
-					    : "spans");
+	fprintf(r->f, ": %" PRIu64 " %s%s\n", row->in_hist, of[row->class],
+		row->in_hist == 1 ? "" : "s");
 	for (size_t i = 0; bar && i < n; i++) {
 		char lo[UNIT_TEXT], hi[UNIT_TEXT], share[UNIT_TEXT];
 
@@ -442,7 +441,7 @@ void table__write(FILE *f, const struct snapshot *s, const struct table_opts *o)
 	put_spans(&r, ROW_SPAN, span_columns, COUNT_OF(span_columns), "span");
 	put_spans(&r, ROW_VALUE, value_columns, COUNT_OF(value_columns), "value");
 	put_spans(&r, ROW_INSTANT, instant_columns, COUNT_OF(instant_columns),
-		  "instant (interval between hits)");
+		  "instant: its intervals");
 	if (o->tree)
 		put_tree(&r);
 	if (r.floor_shown)

@@ -57,6 +57,10 @@ char *unit__share(char buf[UNIT_TEXT], double share)
 
 	if (pct > 0 && pct < 0.005)
 		snprintf(buf, UNIT_TEXT, "<0.01%%");
+	else if (pct > 99.9 && pct < 100)
+		snprintf(buf, UNIT_TEXT, ">99.9%%");
+	else if (pct >= 99.95)
+		snprintf(buf, UNIT_TEXT, "%.0f%%", pct);
 	else
 		snprintf(buf, UNIT_TEXT, "%.*f%%", pct < 9.995 ? 2 : 1, pct);
 	return buf;
