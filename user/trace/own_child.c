@@ -21,7 +21,7 @@
 
 /*
  * Each is a function without arguments, called with an empty red zone. The labels _a and _b are
- * the two sites. A page of their own, so that probing copies no page that qbpf runs in.
+ * the two sites, at the same stack depth as the two markers of a span would be. A page of their own, so that probing copies no page that qbpf runs in.
  */
 #define NOP5 ".byte 0x0f,0x1f,0x44,0x00,0x00\n"
 #define OWN_FN(name, body)                                                                         \
@@ -38,7 +38,7 @@ asm(".pushsection .text.qbpf_own,\"ax\",@progbits\n"
     ".balign 16\n"
     OWN_FN("nop1", SITE("nop1_a") "nop\n" SITE("nop1_b") "nop\nret\n")
     ".balign 16\n"
-    OWN_FN("push", SITE("push_a") "push %rbp\n" SITE("push_b") "jmp 1f\n1: pop %rbp\nret\n")
+    OWN_FN("push", SITE("push_a") "push %rbp\npop %rbp\n" SITE("push_b") "jmp 1f\n1: ret\n")
     ".balign 16\n"
     OWN_FN("stepped", SITE("stepped_a") "sub $8, %rsp\nadd $8, %rsp\n" SITE("stepped_b") "ret\n")
     ".balign 16\n"

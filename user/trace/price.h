@@ -9,16 +9,24 @@
 #include "err.h"
 #include "plan/plan.h"
 
+/* All 0 until measured. The floors are medians of what an empty span reads. */
 struct price {
 	uint64_t ns[PRICE_N];	/* per hit; URETPROBE: what it adds to its entry */
-	uint64_t floor_marker_ns; /* what an empty span of two nop5 markers reads */
-	uint64_t floor_stepped_ns;
-	uint64_t floor_func_ns; /* what an empty function reads by uretprobe */
+	uint64_t floor_marker_ns; /* two optimised nop5 markers, the red zone stepped over */
+	uint64_t floor_stepped_ns; /* two single-stepped instructions */
+	uint64_t floor_func_ns; /* an entry and a uretprobe */
+	uint64_t floor_emulated_ns; /* two 1-byte nops */
 };
 
-/* prog_fd programs: see session.c. A few ms. */
+/*
+ * The programs must be loaded and nothing armed yet; obj is the object that they and their maps
+ * belong to. About 10 ms. The child's hits go to spans at the end of the id space, whose nodes
+ * and cells are taken out of the maps again: all that remains is that node ids do not start at
+ * 1. -ENODATA: probes were armed but hits were not seen.
+ */
+struct bpf_object;
 struct bpf_program;
-int price__measure(struct bpf_program *on_site, struct bpf_program *on_return, bool multi,
-		   struct price *out, struct err *e);
+int price__measure(struct bpf_object *obj, struct bpf_program *on_site,
+		   struct bpf_program *on_return, bool multi, struct price *out, struct err *e);
 
 #endif
