@@ -8,11 +8,11 @@
  * exports swapcontext or pthread_cancel itself, the C library, does not count as its user.
  */
 #include <elf.h>
-#include <gelf.h>
 #include <string.h>
 
 #include "elf/image.h"
 #include "elf/image_facts.h"
+#include "elf/note.h"
 
 enum habit {
 	HABIT_THROW,  /* imported or defined */
@@ -42,6 +42,8 @@ static const struct {
 
 static int habit_of(const char *name, size_t len)
 {
+	if (len < 9 || len > 22)
+		return -1;
 	for (size_t i = 0; i < NHABITS; i++)
 		if (!strncmp(habits[i].name, name, len) && !habits[i].name[len])
 			return (int)i;
@@ -83,34 +85,26 @@ static void scan_dynsym(const struct elf_image *img, unsigned int *seen, unsigne
 	}
 }
 
-/*
- * Linkers share the tails of names in .strtab, so a name counts too when it is the tail of a
- * longer one: at worst that is a needless caution.
- */
+/* Linkers share the tails of names: __swapcontext can be all that shows of swapcontext. */
 static void scan_strtab(const struct elf_image *img, unsigned int *seen)
 {
 	struct elf_section sec, str;
 	const uint8_t *names;
-	size_t len, hlen[NHABITS];
+	size_t len;
 
 	if (elf_image__next_section(img, 0, NULL, SHT_SYMTAB, &sec) ||
 	    elf_image__section_header(img, sec.link, &str) ||
 	    elf_image__section_data(img, &str, &names, &len))
 		return;
-	for (size_t i = 0; i < NHABITS; i++)
-		hlen[i] = strlen(habits[i].name);
 	for (size_t at = 0; at < len;) {
 		const char *s = (const char *)names + at;
-		size_t n = strnlen(s, len - at), m = name_len(s, n);
+		size_t n = strnlen(s, len - at), m = name_len(s, n), under = 0;
+		int h = habit_of(s, m);
 
-		for (size_t i = 0; i < NHABITS && m > 8; i++) {
-			const char *tail = s + m - hlen[i];
-
-			if (m >= hlen[i] && tail[0] == habits[i].name[0] &&
-			    s[m - 1] == habits[i].name[hlen[i] - 1] &&
-			    !memcmp(tail, habits[i].name, hlen[i]))
-				*seen |= 1u << i;
-		}
+		for (; h < 0 && under < m && s[under] == '_'; under++)
+			h = habit_of(s + under + 1, m - under - 1);
+		if (h >= 0)
+			*seen |= 1u << h;
 		at += n + 1;
 	}
 }
@@ -165,19 +159,15 @@ void elf_facts__read(const struct elf_image *img, struct elf_info *info)
 
 static bool find_build_id(const uint8_t *data, size_t len, struct elf_info *info)
 {
-	Elf_Data d = {.d_buf = (void *)(uintptr_t)data, .d_size = len, .d_type = ELF_T_BYTE};
-	size_t at = 0, name, desc;
-	GElf_Nhdr nh;
+	struct notes it = {.p = data, .end = data + len};
+	struct note n;
 
-	d.d_version = EV_CURRENT;
-	while (at < len && (at = gelf_getnote(&d, at, &nh, &name, &desc))) {
-		if (nh.n_type != NT_GNU_BUILD_ID || nh.n_namesz != sizeof(ELF_NOTE_GNU) ||
-		    memcmp(data + name, ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)))
+	while (notes__next(&it, &n)) {
+		if (!note__is(&n, ELF_NOTE_GNU, NT_GNU_BUILD_ID) || !n.desc_len ||
+		    n.desc_len > BUILD_ID_MAX)
 			continue;
-		if (!nh.n_descsz || nh.n_descsz > BUILD_ID_MAX)
-			continue;
-		memcpy(info->build_id, data + desc, nh.n_descsz);
-		info->build_id_len = nh.n_descsz;
+		memcpy(info->build_id, n.desc, n.desc_len);
+		info->build_id_len = n.desc_len;
 		return true;
 	}
 	return false;

@@ -13,7 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "elf/note.h"
 #include "elf/usdt.h"
+#include "elf/usdt_func.h"
 
 #define STAPSDT_TYPE	3
 #define MARKERS_MAX	(1u << 18)
@@ -28,11 +30,24 @@ struct wanted {
 	const char *refused;
 };
 
-/* The notes themselves, copied: the strings of the markers point in here. */
+/* The notes themselves, copied, and names made from them: the markers point in here. */
 struct text {
 	struct text *next;
-	uint8_t data[];
+	char data[];
 };
+
+char *usdt_table__keep(struct usdt_table *t, const void *data, size_t len)
+{
+	struct text *text = malloc(sizeof(*text) + len + 1);
+
+	if (!text)
+		return NULL;
+	memcpy(text->data, data, len);
+	text->data[len] = '\0';
+	text->next = t->priv;
+	t->priv = text;
+	return text->data;
+}
 
 static int add_marker(struct usdt_table *t, size_t *cap, const struct usdt_marker *m)
 {
@@ -98,12 +113,12 @@ static bool decode_note(const struct elf_image *img, const uint8_t *desc, size_t
 static int read_section(const struct elf_image *img, const struct elf_section *sec,
 			uint64_t base_addr, struct usdt_table *t, size_t *cap)
 {
-	Elf_Data d = {.d_type = ELF_T_BYTE, .d_version = EV_CURRENT};
-	size_t at = 0, name, desc, len;
 	struct usdt_marker m;
+	struct notes it = {0};
 	const uint8_t *data;
-	struct text *text;
-	GElf_Nhdr nh;
+	struct note n;
+	size_t len;
+	char *copy;
 	int err;
 
 	err = elf_image__section_data(img, sec, &data, &len);
@@ -111,26 +126,15 @@ static int read_section(const struct elf_image *img, const struct elf_section *s
 		t->bad++;
 		return 0;
 	}
-	text = malloc(sizeof(*text) + len + 1);
-	if (!text)
+	copy = usdt_table__keep(t, data, len);
+	if (!copy)
 		return -ENOMEM;
-	memcpy(text->data, data, len);
-	text->next = t->priv;
-	t->priv = text;
-	d.d_buf = text->data;
-	d.d_size = len;
-
-	while (at < len) {
-		at = gelf_getnote(&d, at, &nh, &name, &desc);
-		if (!at) {
-			t->bad++;
-			break;
-		}
-		if (nh.n_type != STAPSDT_TYPE || nh.n_namesz != sizeof("stapsdt") ||
-		    memcmp(text->data + name, "stapsdt", sizeof("stapsdt")))
+	it.p = (const uint8_t *)copy;
+	it.end = it.p + len;
+	while (notes__next(&it, &n)) {
+		if (!note__is(&n, "stapsdt", STAPSDT_TYPE))
 			continue;
-		if (t->n == MARKERS_MAX ||
-		    !decode_note(img, text->data + desc, nh.n_descsz, base_addr, &m)) {
+		if (t->n == MARKERS_MAX || !decode_note(img, n.desc, n.desc_len, base_addr, &m)) {
 			t->bad++;
 			continue;
 		}
@@ -138,6 +142,7 @@ static int read_section(const struct elf_image *img, const struct elf_section *s
 		if (err)
 			return err;
 	}
+	t->bad += it.truncated;
 	return 0;
 }
 
@@ -262,6 +267,8 @@ int usdt_table__read(const struct elf_image *img, struct usdt_table **out, struc
 			goto out;
 	}
 	err = resolve_symbols(img, t);
+	if (!err)
+		err = usdt_func__name(img, base.addr, t);
 	if (err)
 		goto out;
 	*out = t;
