@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * json.c - the summary document, schema qbpf.summary/1 (docs/json.md).
- *
- * jansson refuses to build on a failed allocation by returning NULL from every later call;
- * json_object_set_new() with a NULL value fails and frees nothing of ours, so a single check of
- * `failed` at the end is enough.
- */
+/* json.c - the summary document, schema qbpf.summary/1 (docs/json.md). */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -17,48 +11,6 @@
 #include "out/json.h"
 #include "out/json_write.h"
 #include "out/text.h"
-
-void json_put(struct json_doc *d, json_t *object, const char *key, json_t *value)
-{
-	if (json_object_set_new(object, key, value))
-		d->failed = true;
-}
-
-void json_append(struct json_doc *d, json_t *array, json_t *value)
-{
-	if (json_array_append_new(array, value))
-		d->failed = true;
-}
-
-void json_put_text(struct json_doc *d, json_t *object, const char *key, const char *text)
-{
-	char *valid;
-
-	if (!text)
-		return;
-	valid = text__valid(text);
-	json_put(d, object, key, valid ? json_string(valid) : NULL);
-	free(valid);
-}
-
-json_t *json_count(uint64_t n)
-{
-	/* jansson has no unsigned 64-bit integer. */
-	return n <= INT64_MAX ? json_integer((json_int_t)n) : json_real((double)n);
-}
-
-int json_doc__write(struct json_doc *d, FILE *f, bool compact)
-{
-	size_t flags = compact ? JSON_COMPACT : JSON_INDENT(2);
-	int err = 0;
-
-	if (d->failed)
-		err = -ENOMEM;
-	else if (json_dumpf(d->root, f, flags) || fputc('\n', f) == EOF || fflush(f))
-		err = errno ? -errno : -EIO;
-	json_decref(d->root);
-	return err;
-}
 
 /* Whole numbers exactly; an infinity has no JSON form and is told as text. */
 static json_t *number(long double v)
@@ -146,12 +98,8 @@ static json_t *probes(struct json_doc *d, const struct snapshot *s)
 	if (!s->nnotes)
 		return p;
 	notes = json_array();
-	for (size_t i = 0; i < s->nnotes; i++) {
-		char *valid = text__valid(s->notes[i]);
-
-		json_append(d, notes, valid ? json_string(valid) : NULL);
-		free(valid);
-	}
+	for (size_t i = 0; i < s->nnotes; i++)
+		json_append_text(d, notes, s->notes[i]);
 	json_put(d, p, "notes", notes);
 	return p;
 }

@@ -17,6 +17,7 @@ void json_put(struct json_doc *d, json_t *object, const char *key, json_t *value
 void json_append(struct json_doc *d, json_t *array, json_t *value);
 /* Text is made valid UTF-8; NULL leaves the key out. */
 void json_put_text(struct json_doc *d, json_t *object, const char *key, const char *text);
+void json_append_text(struct json_doc *d, json_t *array, const char *text);
 json_t *json_count(uint64_t n);
 /* Writes the document and a newline, and frees it. */
 int json_doc__write(struct json_doc *d, FILE *f, bool compact);
