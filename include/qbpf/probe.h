@@ -29,9 +29,9 @@
  * The note's address is the nop5. Since the tracer evaluates the arguments there, an argument in
  * memory relative to %rsp would be read 128 bytes off; hence arguments are only ever constants
  * and general registers (floating-point ones too: BPF cannot read %xmm registers). Up to 12 fit. The
- * price: a value that lies in memory is loaded into a register first, and a debugger that stops on
- * the nop in a function without frame pointer computes the caller's frame 128 bytes off.
- * Other machines have a plain nop and the operands of <sys/sdt.h>.
+ * price: a value that lies in memory is loaded into a register first. And a debugger that stops on
+ * the nop, in code from clang without frame pointers, looks for the caller 128 bytes off. Other machines have
+ * a plain nop and the operands of <sys/sdt.h>.
  *
  * SPANS. QBPF_SPAN(provider, name) places the markers `name__begin` and, on every way out of the
  * scope (return, break, goto, exception), `name__end`. Not on longjmp, as C and C++ have it.
@@ -44,7 +44,7 @@
  * qbpf_func:L<line>__end, and for each site a second note, in section .note.qbpf, from which a reader
  * learns the rest with nothing but the ELF file (the section is not loaded and survives `strip`):
  *
- *	owner "qbpf", type 1, 4-byte alignment, descriptor in the file's byte order:
+ *	owner "qbpf", type 1 (function), 4-byte alignment, descriptor in the file's byte order:
  *	address  the site: equal to the address in the marker's own note
  *	address  _.stapsdt.base at link time, for prelink, as in the marker's note
  *	address  of the function's name, a string in a read-only loaded section; 0: see below
@@ -58,6 +58,18 @@
  *
  * VALUES. QBPF_VALUE(provider, name, x) is the marker `name__value` with one argument, of x's type.
  *
+ * ARGUMENTS are integers, enums, bool, pointers, arrays and strings (as pointers), float and double.
+ * Their C type gives size and sign. A long double is handed over as a double. Not: structures and
+ * 128-bit integers. A float or double appears in the marker's note as an unsigned number of its
+ * size, its bits, because bpftrace, libbpf and gdb cannot parse the "8f@" of newer <sys/sdt.h>;
+ * that it is one says a second note in .note.qbpf:
+ *
+ *	owner "qbpf", type 2 (arguments), descriptor:
+ *	address  the site
+ *	address  _.stapsdt.base at link time
+ *	u32      bit N is set when argument N, counted from 0, is floating point
+ *	u32      0
+ *
  * SEMAPHORES. QBPF_ENABLED(provider, name) is true while a tracer that honours semaphores (qbpf,
  * bpftrace, bcc, systemtap) is attached to the marker provider:name, so that a costly argument
  * is computed only then; it costs a load and a branch. It defines the 16-bit counter
@@ -65,9 +77,6 @@
  * name there refers to it. QBPF_SEMAPHORE(provider, name); at file scope defines it where no
  * QBPF_ENABLED does. For a span ask for name__begin, for a value name__value. With _SDT_HAS_SEMAPHORES
  * defined, DTRACE_PROBE* behave as in <sys/sdt.h>: the program declares and defines every counter.
- *
- * ARGUMENTS are integers, enums, bool, pointers, arrays and strings (as pointers), float and double.
- * Their C type gives size and sign. A long double is handed over as a double. Not: structures.
  */
 #ifndef QBPF_PROBE_H
 #define QBPF_PROBE_H
@@ -129,9 +138,42 @@
 #if defined(__x86_64__) && defined(__LP64__)
 /* Bytes, so that they are the same in both assembler dialects: lea, nop5, lea. */
 #define __QBPF_SITE \
+	__QBPF_CFA_FIND \
 	".byte 0x48,0x8d,0x64,0x24,0x80\n" \
+	__QBPF_CFA_MOVE("128") \
 	"9901:\t.byte 0x0f,0x1f,0x44,0x00,0x00\n" \
-	"\t.byte 0x48,0x8d,0xa4,0x24,0x80,0x00,0x00,0x00\n"
+	"\t.byte 0x48,0x8d,0xa4,0x24,0x80,0x00,0x00,0x00\n" \
+	__QBPF_CFA_MOVE("-128")
+
+/*
+ * Where the caller's frame is found by way of the stack pointer, unwinders must be told that
+ * it moves, and where it is found otherwise they must not. Only gcc can say which, without a cost: as an
+ * operand it writes that frame's address as 24(%rsp) or 16(%rbp), and the assembler looks for "sp" in it.
+ * Unoptimised code has a frame pointer.
+ */
+#if defined(__OPTIMIZE__) && defined(__GCC_HAVE_DWARF2_CFI_ASM) && !defined(__clang__)
+#ifdef __cplusplus
+#define __QBPF_CFA_OPERAND [__qbpf_cfa] "m"(*static_cast<const char *>(__builtin_dwarf_cfa()))
+#else
+#define __QBPF_CFA_OPERAND [__qbpf_cfa] "m"(*(const char *)__builtin_dwarf_cfa())
+#endif
+#define __QBPF_CFA_FIND \
+	".set .Lqbpf_s, 0\n" \
+	"\t.set .Lqbpf_sp, 0\n" \
+	"\t.irpc c,%[__qbpf_cfa]\n" \
+	"\t.ifc \\c,p\n" \
+	"\t.set .Lqbpf_sp, .Lqbpf_sp | .Lqbpf_s\n" \
+	"\t.endif\n" \
+	"\t.set .Lqbpf_s, 0\n" \
+	"\t.ifc \\c,s\n" \
+	"\t.set .Lqbpf_s, 1\n" \
+	"\t.endif\n" \
+	"\t.endr\n\t"
+#define __QBPF_CFA_MOVE(by) \
+	"\t.if .Lqbpf_sp\n" \
+	"\t.cfi_adjust_cfa_offset " by "\n" \
+	"\t.endif\n"
+#endif
 /* At the entry of a function nothing lives below the stack pointer. */
 #define __QBPF_THUNK "9901:\t.byte 0x0f,0x1f,0x44,0x00,0x00\n\tret\n"
 /* "l" is any general register but %rsp, which here is not what the program means by it. */
@@ -148,6 +190,12 @@
 #ifdef __aarch64__
 #define __QBPF_LOAD_U16(symbol) "adrp %0, " symbol "\n\tldrh %w0, [%0, :lo12:" symbol "]\n"
 #endif
+#endif
+
+#ifndef __QBPF_CFA_OPERAND
+#define __QBPF_CFA_OPERAND [__qbpf_cfa] "n"(0)
+#define __QBPF_CFA_FIND
+#define __QBPF_CFA_MOVE(by)
 #endif
 
 /* `asm inline`: the compiler counts lines to guess the size of an asm, and would stop inlining. */
@@ -215,16 +263,8 @@
 
 /* --- arguments -------------------------------------------------------------------------------- */
 
-/*
- * Operand sN is the size, negated by %n: "4@" unsigned, "-4@" signed. Operand f has bit N set when
- * argument N is floating point: "8f@". (gcc takes 30 operands at most, so not three for each.)
- */
-#define __QBPF_FORMAT(i) \
-	"\t.ascii \"%n[__qbpf_s" #i "]\"\n" \
-	"\t.if (%c[__qbpf_f] >> " #i ") & 1\n" \
-	"\t.ascii \"f\"\n" \
-	"\t.endif\n" \
-	"\t.ascii \"@%[__qbpf_a" #i "]\"\n"
+/* Operand sN is the size, negated by %n: "4@" unsigned, "-4@" signed. */
+#define __QBPF_FORMAT(i) ".ascii \"%n[__qbpf_s" #i "]@%[__qbpf_a" #i "]\"\n"
 #define __QBPF_FORMAT_0
 #define __QBPF_FORMAT_1  __QBPF_FORMAT(1)
 #define __QBPF_FORMAT_2  __QBPF_FORMAT_1 ".ascii \" \"\n" __QBPF_FORMAT(2)
@@ -239,12 +279,19 @@
 #define __QBPF_FORMAT_11  __QBPF_FORMAT_10 ".ascii \" \"\n" __QBPF_FORMAT(11)
 #define __QBPF_FORMAT_12  __QBPF_FORMAT_11 ".ascii \" \"\n" __QBPF_FORMAT(12)
 
+/* Bit N - 1 is set when argument N is floating point. */
 #define __QBPF_REALS(mask) [__qbpf_f] "n"(mask)
-#define __QBPF_REAL(i, x)  (__QBPF_IS_REAL(x) << i)
+#define __QBPF_REAL(i, x)  (__QBPF_IS_REAL(x) << (i - 1))
+#define __QBPF_REALS_NOTE \
+	".if %c[__qbpf_f]\n" \
+	__QBPF_NOTE_OPEN(".note.qbpf", "qbpf", "2") \
+	"\t.4byte %c[__qbpf_f],0\n" \
+	__QBPF_NOTE_CLOSE \
+	".endif\n"
 #define __QBPF_ARG(i, x) \
 	[__qbpf_s##i] "n"(__QBPF_SIZE(x)), [__qbpf_a##i] __QBPF_CONSTRAINT(__QBPF_PASS(x))
 
-#define __QBPF_OPERANDS_0()
+#define __QBPF_OPERANDS_0() __QBPF_REALS(0)
 #define __QBPF_OPERANDS_1(a1) \
 	__QBPF_REALS(__QBPF_REAL(1, a1)), __QBPF_ARG(1, a1)
 #define __QBPF_OPERANDS_2(a1, a2) \
@@ -334,31 +381,32 @@ template <typename T> T __qbpf_decay(T);
 
 /* --- markers ---------------------------------------------------------------------------------- */
 
-#define __QBPF_MARK(provider, name, n, args) \
-	__QBPF_ASM(__QBPF_SITE __QBPF_NOTE(#provider, name, __QBPF_SEMA_WEAK(#provider "_" name "_semaphore"), \
-					   __QBPF_FORMAT_##n)::__QBPF_OPERANDS_##n args)
+#define __QBPF_MARK(provider, name, sema, n, args) \
+	__QBPF_ASM(__QBPF_SITE __QBPF_NOTE(provider, name, sema, __QBPF_FORMAT_##n) \
+			   __QBPF_REALS_NOTE::__QBPF_CFA_OPERAND, \
+		   __QBPF_OPERANDS_##n args)
 
 #ifdef _SDT_HAS_SEMAPHORES
 /* The empty asm makes the compiler keep the counter, also with link-time optimisation. */
 #define __QBPF_MARKER(provider, name, n, args) \
 	do { \
 		__asm__ __volatile__("" ::"m"(provider##_##name##_semaphore)); \
-		__QBPF_ASM(__QBPF_SITE __QBPF_NOTE( \
-				   #provider, #name, \
-				   "\t" __QBPF_ADDR #provider "_" #name "_semaphore\n", \
-				   __QBPF_FORMAT_##n)::__QBPF_OPERANDS_##n args); \
+		__QBPF_MARK(#provider, #name, \
+			    "\t" __QBPF_ADDR #provider "_" #name "_semaphore\n", n, args); \
 	} while (0)
 #else
 #define __QBPF_MARKER(provider, name, n, args) \
 	do { \
-		__QBPF_MARK(provider, #name, n, args); \
+		__QBPF_MARK(#provider, #name, \
+			    __QBPF_SEMA_WEAK(#provider "_" #name "_semaphore"), n, args); \
 	} while (0)
 #endif
 
 #define QBPF_VALUE(provider, name, x) __QBPF_VALUE(provider, name, x)
 #define __QBPF_VALUE(provider, name, x) \
 	do { \
-		__QBPF_MARK(provider, #name "__value", 1, (x)); \
+		__QBPF_MARK(#provider, #name "__value", \
+			    __QBPF_SEMA_WEAK(#provider "_" #name "__value_semaphore"), 1, (x)); \
 	} while (0)
 
 /* --- semaphores ------------------------------------------------------------------------------- */
@@ -398,7 +446,8 @@ template <typename T> T __qbpf_decay(T);
 #define __QBPF_SPAN_(provider, name, line) \
 	__QBPF_SCOPE(provider##_##name##_##line, "__qbpf_end." #provider "." #name, \
 		     __QBPF_SPAN_NOTE(#provider, #name "__begin"), \
-		     __QBPF_SPAN_NOTE(#provider, #name "__end"), (), ())
+		     __QBPF_SPAN_NOTE(#provider, #name "__end"), (__QBPF_CFA_OPERAND), \
+		     (__QBPF_CFA_OPERAND))
 #define __QBPF_SPAN_NOTE(provider, name) \
 	__QBPF_NOTE(provider, name, __QBPF_SEMA_WEAK(provider "_" name "_semaphore"), "")
 
@@ -425,15 +474,15 @@ template <typename T> T __qbpf_decay(T);
 	__QBPF_SCOPE(func_##line, "", \
 		     __QBPF_FUNC_NOTE("L" #line "__begin", "%c[__qbpf_func]", line, id), \
 		     __QBPF_FUNC_NOTE("L" #line "__end", "%c[__qbpf_func]", line, id), \
-		     ([__qbpf_func] "i"(__qbpf_name_##line), [__qbpf_file] "i"(__FILE__)), \
-		     ([__qbpf_func] "i"(__qbpf_name_##line), [__qbpf_file] "i"(__FILE__)))
+		     (__QBPF_CFA_OPERAND, [__qbpf_func] "i"(__qbpf_name_##line), [__qbpf_file] "i"(__FILE__)), \
+		     (__QBPF_CFA_OPERAND, [__qbpf_func] "i"(__qbpf_name_##line), [__qbpf_file] "i"(__FILE__)))
 #else
 #define __QBPF_FUNC_(line, id) \
 	__QBPF_SCOPE(func_##line, __QBPF_FUNC_SYMBOL(line, id), \
 		     __QBPF_FUNC_NOTE("L" #line "__begin", "%c[__qbpf_func]", line, id), \
 		     __QBPF_FUNC_NOTE("L" #line "__end", "0", line, id), \
-		     ([__qbpf_func] "i"(__func__), [__qbpf_file] "i"(__FILE__)), \
-		     ([__qbpf_file] "i"(__FILE__)))
+		     (__QBPF_CFA_OPERAND, [__qbpf_func] "i"(__func__), [__qbpf_file] "i"(__FILE__)), \
+		     (__QBPF_CFA_OPERAND, [__qbpf_file] "i"(__FILE__)))
 #endif
 
 /*
