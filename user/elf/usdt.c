@@ -16,6 +16,7 @@
 #include "elf/note.h"
 #include "elf/usdt.h"
 #include "elf/usdt_func.h"
+#include "elf/usdt_real.h"
 
 #define STAPSDT_TYPE	3
 #define MARKERS_MAX	(1u << 18)
@@ -269,6 +270,8 @@ int usdt_table__read(const struct elf_image *img, struct usdt_table **out, struc
 	err = resolve_symbols(img, t);
 	if (!err)
 		err = usdt_func__name(img, base.addr, t);
+	if (!err)
+		err = usdt_real__mark(img, base.addr, t);
 	if (err)
 		goto out;
 	*out = t;
