@@ -159,10 +159,16 @@ static bool take_sum(struct cursor *c, struct usdt_arg *a)
 		}
 		if (!sign && (!first || at_end(c) || *c->p == '('))
 			return true;
-		if (take_number(c, &v))
-			a->off = (int64_t)((uint64_t)a->off + (minus ? -v : v));
-		else if (at_end(c) || is_digit(*c->p) || minus || !take_symbol(c, a))
+		if (at_end(c))
 			return false;
+		if (!is_digit(*c->p)) {
+			if (minus || !take_symbol(c, a))
+				return false;
+		} else {
+			if (!take_number(c, &v))
+				return false;
+			a->off = (int64_t)((uint64_t)a->off + (minus ? -v : v));
+		}
 	}
 }
 
@@ -599,9 +605,13 @@ static const char *arg_end(const char *p, const char *end)
 			next.p++;
 		if (take_size(&next, &scratch, &known))
 			return p;
-		if (!depth && next.p < end && *next.p != '[' &&
-		    !(end - next.p >= 3 && !memcmp(next.p, "PTR", 3)))
+		if (end - next.p > 3 && !memcmp(next.p, "PTR", 3) && is_blank(next.p[3])) {
+			next.p += 3;
+			while (next.p < end && is_blank(*next.p))
+				next.p++;
+		} else if (!depth && next.p < end && *next.p != '[') {
 			return p;
+		}
 		p = next.p - 1;
 	}
 	return end;
