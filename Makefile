@@ -141,8 +141,14 @@ $(BUILD)/tests/w_%: tests/workloads/w_%.cc
 	@mkdir -p $(@D)
 	$(CXX) -Iinclude -O2 -g -MMD -MP -MF $@.d $(cflags_w_$*) $< -o $@ $(libs_w_$*) -lpthread -lm
 
+# The full-screen view on snapshots made by hand, for tests/e2e/t_tui.py.
+TUI_LIBS := $(foreach a,$(deps_out),$(BUILD)/lib$(a).a)
+$(BUILD)/tests/tui_driver: tests/e2e/tui_driver.c $(TUI_LIBS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(BASE_CFLAGS) -MMD -MP -MF $@.d $< $(TUI_LIBS) $(libs_out) -o $@
+
 .PHONY: tests check setup unit
-tests: all $(UNITS) $(BPFTS) $(WORKS)
+tests: all $(UNITS) $(BPFTS) $(WORKS) $(BUILD)/tests/tui_driver
 
 setup:
 	@scripts/setup.sh
