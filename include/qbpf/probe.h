@@ -263,8 +263,20 @@
 
 /* --- arguments -------------------------------------------------------------------------------- */
 
-/* Operand sN is the size, negated by %n: "4@" unsigned, "-4@" signed. */
+/*
+ * Operand sN is the size, negated by %n: "4@" unsigned, "-4@" signed. The size governs, so a byte may
+ * be named by its 32-bit register, whose name gdb knows: it does not know %r12b.
+ */
+#if defined(__x86_64__)
+#define __QBPF_FORMAT(i) \
+	".if %c[__qbpf_s" #i "] * %c[__qbpf_s" #i "] - 1\n" \
+	"\t.ascii \"%n[__qbpf_s" #i "]@%[__qbpf_a" #i "]\"\n" \
+	"\t.else\n" \
+	"\t.ascii \"%n[__qbpf_s" #i "]@%k[__qbpf_a" #i "]\"\n" \
+	"\t.endif\n"
+#else
 #define __QBPF_FORMAT(i) ".ascii \"%n[__qbpf_s" #i "]@%[__qbpf_a" #i "]\"\n"
+#endif
 #define __QBPF_FORMAT_0
 #define __QBPF_FORMAT_1  __QBPF_FORMAT(1)
 #define __QBPF_FORMAT_2  __QBPF_FORMAT_1 ".ascii \" \"\n" __QBPF_FORMAT(2)
