@@ -517,7 +517,7 @@ int elf_image__section_data(const struct elf_image *cimg, const struct elf_secti
 		img->loaded[index / 8] |= (uint8_t)(1u << index % 8);
 		img->loaded_len += d->d_size;
 	}
-	*data = d->d_buf;
+	*data = d->d_buf ? d->d_buf : (const uint8_t *)""; /* empty, never NULL */
 	*len = d->d_size;
 	return 0;
 }

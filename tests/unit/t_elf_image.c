@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Files that are right, truncated, or hostile: each gives its contents or one clear refusal. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "elf/image.h"
+#include "elf/symbols.h"
+#include "elf/usdt.h"
+#include "elf_maker.h"
+
+/* A copy of exact size, so that AddressSanitizer sees any byte too many. */
+static int open_copy(const struct maker *m, size_t len, struct elf_image **img, uint8_t **copy,
+		     struct err *e)
+{
+	*copy = malloc(len ? len : 1);
+	assert_non_null(*copy);
+	memcpy(*copy, m->data, len);
+	return elf_image__open_memory(*copy, len, "test", img, e);
+}
+
+static void make_plain(struct maker *m)
+{
+	static const uint8_t id[] = {4, 0, 0, 0, 4, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0, 1, 2, 3, 4};
+
+	maker_init(m);
+	maker_section(m, ".note.gnu.build-id", SHT_NOTE, id, sizeof(id), 0);
+	maker_section(m, ".comment", SHT_PROGBITS, "made by hand", 12, 0);
+	maker_finish(m);
+}
+
+static void t_addresses(void **state)
+{
+	struct elf_image *img;
+	const uint8_t *bytes;
+	struct maker m;
+	uint64_t v;
+	uint8_t *copy;
+	struct err e;
+
+	(void)state;
+	make_plain(&m);
+	assert_int_equal(open_copy(&m, m.len, &img, &copy, &e), 0);
+	assert_int_equal(elf_image__headers(img)->build_id_len, 4);
+	assert_memory_equal(elf_image__headers(img)->build_id, "\1\2\3\4", 4);
+	assert_int_equal(elf_image__headers(img)->machine, ELF_X86_64);
+	assert_false(elf_image__headers(img)->pie);
+	assert_true(elf_image__info(img)->stripped);
+
+	assert_int_equal(elf_image__addr_to_off(img, MAKER_TEXT_ADDR + 5, &v), 0);
+	assert_int_equal(v, MAKER_TEXT_OFF + 5);
+	assert_int_equal(elf_image__off_to_addr(img, MAKER_DATA_OFF + 7, &v), 0);
+	assert_int_equal(v, MAKER_DATA_ADDR + 7);
+	assert_int_equal(elf_image__addr_to_off(img, MAKER_TEXT_ADDR - 1, &v), -ENOENT);
+	assert_int_equal(elf_image__addr_to_off(img, MAKER_TEXT_ADDR + MAKER_SIZE, &v), -ENOENT);
+	/* .bss is in no file */
+	assert_int_equal(elf_image__addr_to_off(img, MAKER_DATA_ADDR + MAKER_SIZE, &v), -ENOENT);
+	assert_int_equal(elf_image__addr_to_off(img, UINT64_MAX, &v), -ENOENT);
+	assert_int_equal(elf_image__off_to_addr(img, 0, &v), -ENOENT);
+	assert_true(elf_image__addr_is_code(img, MAKER_TEXT_ADDR));
+	assert_false(elf_image__addr_is_code(img, MAKER_DATA_ADDR));
+
+	assert_int_equal(elf_image__bytes(img, MAKER_TEXT_ADDR + 0xf0, 100, &bytes), 16);
+	assert_int_equal(bytes[15], 0x90);
+	assert_int_equal(elf_image__bytes(img, MAKER_TEXT_ADDR, SIZE_MAX, &bytes), MAKER_SIZE);
+	assert_int_equal(elf_image__bytes(img, 0, 1, &bytes), 0);
+	assert_int_equal(elf_image__bytes(img, MAKER_TEXT_ADDR, 0, &bytes), 0);
+	elf_image__free(img);
+	free(copy);
+	maker_free(&m);
+}
+
+static int temp_file(const void *data, size_t len)
+{
+	int fd = memfd_create("t_elf_image", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, data, len), len);
+	return fd;
+}
+
+/* Also when someone shortens the file meanwhile: fewer bytes, never SIGBUS. */
+static void t_file_and_truncation(void **state)
+{
+	const uint8_t *a, *b, *c;
+	struct elf_image *img;
+	struct maker m;
+	struct err e;
+	int fd;
+
+	(void)state;
+	make_plain(&m);
+	fd = temp_file(m.data, m.len);
+	assert_int_equal(elf_image__open(fd, "file", &img, &e), 0);
+	assert_int_equal(elf_image__bytes(img, MAKER_TEXT_ADDR + 8, 8, &a), 8);
+	assert_int_equal(elf_image__bytes(img, MAKER_TEXT_ADDR + 16, 4, &b), 4);
+	assert_ptr_equal(b, a + 8); /* kept, not read again */
+	assert_int_equal(ftruncate(fd, MAKER_DATA_OFF + 10), 0);
+	assert_int_equal(elf_image__bytes(img, MAKER_DATA_ADDR, 64, &c), 10);
+	assert_int_equal(elf_image__bytes(img, MAKER_DATA_ADDR + 20, 8, &c), 0);
+	assert_int_equal(a[0], 0x90);
+	assert_int_not_equal(elf_image__section(img, ".comment", &c, &(size_t){0}, NULL), 0);
+	elf_image__info(img);
+	elf_image__free(img);
+	close(fd);
+	maker_free(&m);
+}
+
+static void t_refusals(void **state)
+{
+	static const char script[] = "#!/bin/sh\necho an ordinary script, longer than an ELF header\n";
+	struct elf_image *img;
+	int fds[2], fd, err;
+	struct maker m;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(elf_image__open(-1, "closed", &img, &e), -EBADF);
+	assert_null(img);
+	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(elf_image__open(fds[0], "pipe", &img, &e), -EINVAL);
+	assert_string_equal(e.text, "pipe: not a regular file");
+	close(fds[0]);
+	close(fds[1]);
+	fd = open("/", O_RDONLY);
+	assert_int_equal(elf_image__open(fd, "/", &img, &e), -EINVAL);
+	close(fd);
+	fd = temp_file("", 0);
+	assert_int_equal(elf_image__open(fd, "empty", &img, &e), -ENOEXEC);
+	assert_string_equal(e.text, "empty: not an ELF file");
+	close(fd);
+	fd = temp_file(script, sizeof(script));
+	assert_int_equal(elf_image__open(fd, "script", &img, &e), -ENOEXEC);
+	close(fd);
+
+	make_plain(&m);
+	m.data[EI_CLASS] = ELFCLASS32;
+	assert_int_equal(elf_image__open_memory(m.data, m.len, "x", &img, &e), -EOPNOTSUPP);
+	assert_non_null(strstr(e.text, "32-bit"));
+	m.data[EI_CLASS] = ELFCLASS64;
+	m.data[EI_DATA] = ELFDATA2MSB;
+	assert_int_equal(elf_image__open_memory(m.data, m.len, "x", &img, &e), -ENOEXEC);
+	m.data[EI_DATA] = ELFDATA2LSB;
+	((Elf64_Ehdr *)m.data)->e_type = ET_REL;
+	assert_int_equal(elf_image__open_memory(m.data, m.len, "x", &img, &e), -ENOEXEC);
+	assert_non_null(strstr(e.text, "neither an executable nor a shared library"));
+	((Elf64_Ehdr *)m.data)->e_type = ET_DYN;
+	assert_int_equal(elf_image__open_memory(m.data, m.len, "x", &img, NULL), 0);
+	elf_image__free(img);
+	/* every truncation is an error or a smaller file, and says so in one line */
+	((Elf64_Ehdr *)m.data)->e_type = ET_EXEC;
+	for (size_t len = 0; len < m.len; len++) {
+		uint8_t *copy;
+
+		e.text[0] = '\0';
+		err = open_copy(&m, len, &img, &copy, &e);
+		assert_int_equal(err, -ENOEXEC);
+		assert_int_equal(strncmp(e.text, "test: ", 6), 0);
+		assert_null(strchr(e.text, '\n'));
+		free(copy);
+	}
+	maker_free(&m);
+}
+
+static void t_hostile_headers(void **state)
+{
+	struct elf_image *img;
+	struct maker m;
+	Elf64_Ehdr *eh, saved;
+	Elf64_Shdr *sh;
+	Elf64_Phdr *ph;
+	struct err e;
+	uint64_t v;
+
+	(void)state;
+	make_plain(&m);
+	eh = (Elf64_Ehdr *)m.data;
+	saved = *eh;
+	eh->e_shnum = 0xfeff;
+	assert_int_equal(elf_image__open_memory(m.data, m.len, "x", &img, &e), -ENOEXEC);
+	*eh = saved;
+	eh->e_phnum = 0xfffe;
+	assert_int_equal(elf_image__open_memory(m.data, m.len, "x", &img, &e), -ENOEXEC);
+	*eh = saved;
+	eh->e_shoff = UINT64_MAX - 8;
+	assert_int_equal(elf_image__open_memory(m.data, m.len, "x", &img, &e), -ENOEXEC);
+	*eh = saved;
+	eh->e_phoff = UINT64_MAX - 8;
+	assert_int_equal(elf_image__open_memory(m.data, m.len, "x", &img, &e), -ENOEXEC);
+	*eh = saved;
+	eh->e_shentsize = 1;
+	assert_int_equal(elf_image__open_memory(m.data, m.len, "x", &img, &e), -ENOEXEC);
+	*eh = saved;
+	eh->e_phentsize = 8;
+	assert_int_equal(elf_image__open_memory(m.data, m.len, "x", &img, &e), -ENOEXEC);
+	/* extended numbering: the counts are in the first section header */
+	*eh = saved;
+	sh = (Elf64_Shdr *)(m.data + eh->e_shoff);
+	eh->e_shnum = 0;
+	sh[0].sh_size = UINT64_MAX / 64;
+	assert_int_equal(elf_image__open_memory(m.data, m.len, "x", &img, &e), -ENOEXEC);
+	sh[0].sh_size = m.nsh;
+	assert_int_equal(elf_image__open_memory(m.data, m.len, "x", &img, &e), 0);
+	assert_int_equal(elf_image__headers(img)->build_id_len, 4);
+	elf_image__free(img);
+	eh->e_phnum = PN_XNUM;
+	sh[0].sh_info = 0x7fffffff;
+	assert_int_equal(elf_image__open_memory(m.data, m.len, "x", &img, &e), -ENOEXEC);
+	/* no section headers at all: segments still work */
+	*eh = saved;
+	eh->e_shoff = 0;
+	eh->e_shnum = 0;
+	assert_int_equal(elf_image__open_memory(m.data, m.len, "x", &img, &e), 0);
+	assert_true(elf_image__addr_is_code(img, MAKER_TEXT_ADDR));
+	elf_image__free(img);
+	/* a segment that claims more than the file, and one that wraps */
+	*eh = saved;
+	ph = (Elf64_Phdr *)(m.data + eh->e_phoff);
+	ph[0].p_filesz = UINT64_MAX - ph[0].p_vaddr;
+	ph[1].p_vaddr = UINT64_MAX - 4;
+	assert_int_equal(elf_image__open_memory(m.data, m.len, "x", &img, &e), 0);
+	assert_int_equal(elf_image__addr_to_off(img, UINT64_MAX - 2, &v), -ENOENT);
+	assert_int_equal(elf_image__addr_to_off(img, MAKER_TEXT_ADDR + m.len, &v), -ENOENT);
+	elf_image__free(img);
+	maker_free(&m);
+}
+
+static void t_hostile_sections(void **state)
+{
+	struct elf_image *img;
+	const uint8_t *data;
+	struct elf_section sec;
+	struct maker m;
+	Elf64_Ehdr *eh;
+	Elf64_Shdr *sh;
+	Elf64_Chdr *ch;
+	struct err e;
+	size_t len;
+	uint64_t addr;
+
+	(void)state;
+	make_plain(&m);
+	eh = (Elf64_Ehdr *)m.data;
+	sh = (Elf64_Shdr *)(m.data + eh->e_shoff);
+	assert_int_equal(elf_image__open_memory(m.data, m.len, "x", &img, &e), 0);
+	assert_int_equal(elf_image__section(img, ".comment", &data, &len, &addr), 0);
+	assert_int_equal(len, 12);
+	assert_memory_equal(data, "made by hand", 12);
+	assert_int_equal(elf_image__section(img, ".none", &data, &len, NULL), -ENOENT);
+	assert_int_equal(elf_image__section_header(img, 0, &sec), -ENOENT);
+	assert_int_equal(elf_image__section_header(img, 99, &sec), -ENOENT);
+	elf_image__free(img);
+
+	sh[2].sh_size = UINT64_MAX; /* .comment */
+	sh[1].sh_size = UINT64_MAX - 100;
+	assert_int_equal(elf_image__open_memory(m.data, m.len, "x", &img, &e), 0);
+	assert_int_equal(elf_image__section(img, ".comment", &data, &len, NULL), -EINVAL);
+	assert_int_equal(elf_image__headers(img)->build_id_len, 0);
+	elf_image__free(img);
+
+	sh[2].sh_size = m.len;
+	sh[2].sh_offset = 1;
+	assert_int_equal(elf_image__open_memory(m.data, m.len, "x", &img, &e), 0);
+	assert_int_equal(elf_image__section(img, ".comment", &data, &len, NULL), -EINVAL);
+	elf_image__free(img);
+
+	/* compressed, and claiming 2^40 bytes or nonsense */
+	sh[2].sh_offset = MAKER_DATA_OFF;
+	sh[2].sh_size = 64;
+	sh[2].sh_flags = SHF_COMPRESSED;
+	ch = (Elf64_Chdr *)(m.data + MAKER_DATA_OFF);
+	*ch = (Elf64_Chdr){.ch_type = ELFCOMPRESS_ZLIB, .ch_size = 1ull << 40, .ch_addralign = 1};
+	assert_int_equal(elf_image__open_memory(m.data, m.len, "x", &img, &e), 0);
+	assert_int_equal(elf_image__section(img, ".comment", &data, &len, NULL), -EINVAL);
+	elf_image__free(img);
+	ch->ch_size = 4096;
+	assert_int_equal(elf_image__open_memory(m.data, m.len, "x", &img, &e), 0);
+	assert_int_equal(elf_image__section(img, ".comment", &data, &len, NULL), -EINVAL);
+	elf_image__free(img);
+
+	/* section names without an end */
+	sh[m.nsh - 1].sh_size = 5;
+	eh->e_shstrndx = (uint16_t)(m.nsh - 1);
+	assert_int_equal(elf_image__open_memory(m.data, m.len, "x", &img, &e), 0);
+	assert_int_equal(elf_image__section(img, ".comment", &data, &len, NULL), -ENOENT);
+	elf_image__free(img);
+	eh->e_shstrndx = 0xfffe;
+	assert_int_equal(elf_image__open_memory(m.data, m.len, "x", &img, &e), 0);
+	assert_int_equal(elf_image__section(img, ".comment", &data, &len, NULL), -ENOENT);
+	elf_image__free(img);
+	maker_free(&m);
+}
+
+/* Every single byte of the headers at four values: nothing crashes, nothing hangs. */
+static void t_every_byte(void **state)
+{
+	static const uint8_t values[] = {0, 1, 0x7f, 0xff};
+	size_t opened = 0;
+	struct maker m;
+	uint8_t note[256];
+	Elf64_Sym syms[3] = {
+		{0},
+		{.st_name = 1, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = 1,
+		 .st_value = MAKER_TEXT_ADDR, .st_size = 8},
+		{.st_name = 3, .st_info = ELF64_ST_INFO(STB_LOCAL, STT_OBJECT), .st_shndx = 1,
+		 .st_value = MAKER_DATA_ADDR, .st_size = 8},
+	};
+	size_t n = maker_note(note, 0, MAKER_TEXT_ADDR, 0, MAKER_DATA_ADDR, "p", "n", "-4@g(%rip)");
+	uint32_t str;
+
+	(void)state;
+	maker_init(&m);
+	maker_section(&m, ".note.stapsdt", SHT_NOTE, note, n, 0);
+	str = maker_section(&m, ".strtab", SHT_STRTAB, "\0f\0g", 5, 0);
+	maker_section(&m, ".symtab", SHT_SYMTAB, syms, sizeof(syms), str);
+	maker_finish(&m);
+	for (size_t i = 0; i < m.len; i++) {
+		/* the padding of the segments is of no interest */
+		if (i >= MAKER_TEXT_OFF && i < MAKER_DATA_OFF + MAKER_SIZE)
+			continue;
+		for (size_t k = 0; k < sizeof(values); k++) {
+			struct usdt_table *t = NULL;
+			struct func_table *f = NULL;
+			struct elf_image *img;
+			uint8_t *copy, old = m.data[i];
+			struct err e;
+
+			m.data[i] = values[k];
+			if (!open_copy(&m, m.len, &img, &copy, &e)) {
+				opened++;
+				elf_image__info(img);
+				if (!usdt_table__read(img, &t, &e) && values[k] == old) {
+					assert_int_equal(t->n, 1);
+					assert_int_equal(t->markers[0].args[0].kind, USDT_ARG_MEM);
+				}
+				if (!func_table__read(img, NULL, &f, &e) && values[k] == old)
+					assert_int_equal(f->n, 1);
+			}
+			func_table__free(f);
+			usdt_table__free(t);
+			elf_image__free(img);
+			free(copy);
+			m.data[i] = old;
+		}
+	}
+	assert_true(opened > 100);
+	maker_free(&m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(t_addresses),
+		cmocka_unit_test(t_file_and_truncation),
+		cmocka_unit_test(t_refusals),
+		cmocka_unit_test(t_hostile_headers),
+		cmocka_unit_test(t_hostile_sections),
+		cmocka_unit_test(t_every_byte),
+	};
+
+	return cmocka_run_group_tests_name("elf_image", tests, NULL, NULL);
+}
