@@ -41,20 +41,20 @@
  *
  * FUNCTIONS. A note's strings are fixed by the assembler, which does not know the name of the
  * function. QBPF_FUNC() therefore places the markers qbpf_func:L<line>__begin and
- * qbpf_func:L<line>__end, and for each site a second note, in section .note.qbpf, from which a reader
- * learns the rest with nothing but the ELF file (the section is not loaded and survives `strip`):
+ * qbpf_func:L<line>__end, and for each site a record in section .note.qbpf, from which a reader
+ * learns the rest with nothing but the ELF file:
  *
  *	owner "qbpf", type 1 (function), 4-byte alignment, descriptor in the file's byte order:
- *	address  the site: equal to the address in the marker's own note
- *	address  _.stapsdt.base at link time, for prelink, as in the marker's note
- *	address  of the function's name, a string in a read-only loaded section; 0: see below
- *	address  of the file's name, as given to the compiler
- *	u32      line
- *	u32      id
+ *	distance  the site: the same address as in the marker's own note
+ *	distance  the function's name, a string in a read-only loaded section; 0: see below
+ *	distance  the file's name, as given to the compiler, likewise
+ *	u32       line
+ *	u32       id
  *
- * (address: 8 bytes, 4 on 32-bit machines, in the file's own numbering, so "_.stapsdt.base" corrects the
- * two names as well as the site.) The function's name is __PRETTY_FUNCTION__ in C++ and __func__ in C. In C
- * the end's record has no name: it is that of the record with the same file, line and id.
+ * (distance: 8 bytes signed, 4 on 32-bit machines; the address of this very field plus it is the
+ * address meant, in the file's own numbering. The section is loaded, but needs no relocation.)
+ * The function's name is __PRETTY_FUNCTION__ in C++ and __func__ in C. In C the end's record has no name:
+ * it is that of the record with the same file, line and id.
  *
  * VALUES. QBPF_VALUE(provider, name, x) is the marker `name__value` with one argument, of x's type.
  *
@@ -62,13 +62,11 @@
  * Their C type gives size and sign. A long double is handed over as a double. Not: structures and
  * 128-bit integers. A float or double appears in the marker's note as an unsigned number of its
  * size, its bits, because bpftrace, libbpf and gdb cannot parse the "8f@" of newer <sys/sdt.h>;
- * that it is one says a second note in .note.qbpf:
+ * that it is one says a record in .note.qbpf:
  *
  *	owner "qbpf", type 2 (arguments), descriptor:
- *	address  the site
- *	address  _.stapsdt.base at link time
- *	u32      bit N is set when argument N, counted from 0, is floating point
- *	u32      0
+ *	distance  the site
+ *	u32       bit N is set when argument N, counted from 0, is floating point
  *
  * SEMAPHORES. QBPF_ENABLED(provider, name) is true while a tracer that honours semaphores (qbpf,
  * bpftrace, bcc, systemtap) is attached to the marker provider:name, so that a costly argument
@@ -208,14 +206,13 @@
 /* --- the note --------------------------------------------------------------------------------- */
 
 /* "?": in the group of the section that holds the code, so that COMDAT copies vanish together. */
-#define __QBPF_NOTE_OPEN(section, owner, type) \
-	".pushsection " section ",\"?\",\"note\"\n" \
+#define __QBPF_NOTE_OPEN(section, flags, owner, type) \
+	".pushsection " section ",\"" flags "?\",\"note\"\n" \
 	"\t.balign 4\n" \
 	"\t.4byte 9903f-9902f,9905f-9904f," type "\n" \
 	"9902:\t.asciz \"" owner "\"\n" \
 	"9903:\t.balign 4\n" \
-	"9904:\t" __QBPF_ADDR "9901b\n" \
-	"\t" __QBPF_ADDR "_.stapsdt.base\n"
+	"9904:\n"
 #define __QBPF_NOTE_CLOSE \
 	"9905:\t.balign 4\n" \
 	"\t.popsection\n"
@@ -233,7 +230,9 @@
 
 /* sema: the line that puts the semaphore's address or 0; format: lines for the argument string */
 #define __QBPF_NOTE(provider, name, sema, format) \
-	__QBPF_NOTE_OPEN(".note.stapsdt", "stapsdt", "3") \
+	__QBPF_NOTE_OPEN(".note.stapsdt", "", "stapsdt", "3") \
+	"\t" __QBPF_ADDR "9901b\n" \
+	"\t" __QBPF_ADDR "_.stapsdt.base\n" \
 	sema \
 	"\t.asciz \"" provider "\"\n" \
 	"\t.asciz \"" name "\"\n" \
@@ -241,6 +240,16 @@
 	"\t.byte 0\n" \
 	__QBPF_NOTE_CLOSE \
 	__QBPF_BASE
+
+/*
+ * A record of our own about the same site. Loaded and relative to itself, so that linkers that discard
+ * what is not used (lld) keep the strings it refers to, and nothing is relocated at run time.
+ */
+#define __QBPF_RECORD(type, content) \
+	__QBPF_NOTE_OPEN(".note.qbpf", "a", "qbpf", type) \
+	"\t" __QBPF_ADDR "9901b-.\n" \
+	content \
+	__QBPF_NOTE_CLOSE
 
 /* A weak hidden reference is 0 where nothing defines it; in a note that needs no relocation. */
 #define __QBPF_SEMA_WEAK(symbol) \
@@ -296,9 +305,7 @@
 #define __QBPF_REAL(i, x)  (__QBPF_IS_REAL(x) << (i - 1))
 #define __QBPF_REALS_NOTE \
 	".if %c[__qbpf_f]\n" \
-	__QBPF_NOTE_OPEN(".note.qbpf", "qbpf", "2") \
-	"\t.4byte %c[__qbpf_f],0\n" \
-	__QBPF_NOTE_CLOSE \
+	__QBPF_RECORD("2", "\t.4byte %c[__qbpf_f]\n") \
 	".endif\n"
 #define __QBPF_ARG(i, x) \
 	[__qbpf_s##i] "n"(__QBPF_SIZE(x)), [__qbpf_a##i] __QBPF_CONSTRAINT(__QBPF_PASS(x))
@@ -473,25 +480,23 @@ template <typename T> T __qbpf_decay(T);
 
 #define __QBPF_FUNC_NOTE(name, func, line, id) \
 	__QBPF_NOTE("qbpf_func", name, __QBPF_SEMA_WEAK("qbpf_func_" name "_semaphore"), "") \
-	__QBPF_NOTE_OPEN(".note.qbpf", "qbpf", "1") \
-	"\t" __QBPF_ADDR func "\n" \
-	"\t" __QBPF_ADDR "%c[__qbpf_file]\n" \
-	"\t.4byte " #line "," #id "\n" \
-	__QBPF_NOTE_CLOSE
+	__QBPF_RECORD("1", "\t" __QBPF_ADDR func "\n" \
+			   "\t" __QBPF_ADDR "%c[__qbpf_file]-.\n" \
+			   "\t.4byte " #line "," #id "\n")
 #define __QBPF_FUNC_SYMBOL(line, id) "__qbpf_end." __FILE__ ":" #line ":" #id
 
 #ifdef __cplusplus
 #define __QBPF_FUNC_(line, id) \
 	static constexpr const char *__qbpf_name_##line = __PRETTY_FUNCTION__; \
 	__QBPF_SCOPE(func_##line, "", \
-		     __QBPF_FUNC_NOTE("L" #line "__begin", "%c[__qbpf_func]", line, id), \
-		     __QBPF_FUNC_NOTE("L" #line "__end", "%c[__qbpf_func]", line, id), \
+		     __QBPF_FUNC_NOTE("L" #line "__begin", "%c[__qbpf_func]-.", line, id), \
+		     __QBPF_FUNC_NOTE("L" #line "__end", "%c[__qbpf_func]-.", line, id), \
 		     (__QBPF_CFA_OPERAND, [__qbpf_func] "i"(__qbpf_name_##line), [__qbpf_file] "i"(__FILE__)), \
 		     (__QBPF_CFA_OPERAND, [__qbpf_func] "i"(__qbpf_name_##line), [__qbpf_file] "i"(__FILE__)))
 #else
 #define __QBPF_FUNC_(line, id) \
 	__QBPF_SCOPE(func_##line, __QBPF_FUNC_SYMBOL(line, id), \
-		     __QBPF_FUNC_NOTE("L" #line "__begin", "%c[__qbpf_func]", line, id), \
+		     __QBPF_FUNC_NOTE("L" #line "__begin", "%c[__qbpf_func]-.", line, id), \
 		     __QBPF_FUNC_NOTE("L" #line "__end", "0", line, id), \
 		     (__QBPF_CFA_OPERAND, [__qbpf_func] "i"(__func__), [__qbpf_file] "i"(__FILE__)), \
 		     (__QBPF_CFA_OPERAND, [__qbpf_file] "i"(__FILE__)))

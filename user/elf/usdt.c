@@ -269,9 +269,9 @@ int usdt_table__read(const struct elf_image *img, struct usdt_table **out, struc
 	}
 	err = resolve_symbols(img, t);
 	if (!err)
-		err = usdt_func__name(img, base.addr, t);
+		err = usdt_func__name(img, t);
 	if (!err)
-		err = usdt_real__mark(img, base.addr, t);
+		err = usdt_real__mark(img, t);
 	if (err)
 		goto out;
 	*out = t;

@@ -2,7 +2,7 @@
 /*
  * Joins the records of .note.qbpf to their markers by address of the site.
  *
- * A record gives addresses of strings in the loaded file. In C the one of a function's end
+ * A record gives the distances to strings in the loaded file. In C the one of a function's end
  * has no name: it has that of the record with the same file, line and id.
  */
 #include <errno.h>
@@ -31,7 +31,7 @@ struct records {
 	size_t kept;
 };
 
-static int read_records(const struct elf_image *img, uint64_t base_addr, struct records *r)
+static int read_records(const struct elf_image *img, struct records *r)
 {
 	struct elf_section sec = {0};
 
@@ -46,10 +46,10 @@ static int read_records(const struct elf_image *img, uint64_t base_addr, struct 
 		it.p = data;
 		it.end = data + len;
 		while (notes__next(&it, &n)) {
-			uint64_t addr[4], move;
+			uint64_t dist[3], addr = sec.addr;
 			struct record *rec;
 
-			if (!note__is(&n, "qbpf", QBPF_NOTE_TYPE) || n.desc_len < 40 ||
+			if (!note__is(&n, "qbpf", QBPF_NOTE_TYPE) || n.desc_len < 32 ||
 			    r->n == RECORDS_MAX)
 				continue;
 			if (r->n == r->cap) {
@@ -61,13 +61,14 @@ static int read_records(const struct elf_image *img, uint64_t base_addr, struct 
 			}
 			rec = &r->v[r->n++];
 			memset(rec, 0, sizeof(*rec));
-			memcpy(addr, n.desc, sizeof(addr));
-			move = base_addr && addr[1] ? base_addr - addr[1] : 0;
-			rec->site = addr[0] + move;
-			rec->func_addr = addr[2] ? addr[2] + move : 0;
-			rec->file_addr = addr[3] ? addr[3] + move : 0;
-			memcpy(&rec->line, n.desc + 32, 4);
-			memcpy(&rec->id, n.desc + 36, 4);
+			/* each is the distance from its own place; 0: none */
+			memcpy(dist, n.desc, sizeof(dist));
+			addr += (uint64_t)(n.desc - data);
+			rec->site = addr + dist[0];
+			rec->func_addr = dist[1] ? addr + 8 + dist[1] : 0;
+			rec->file_addr = dist[2] ? addr + 16 + dist[2] : 0;
+			memcpy(&rec->line, n.desc + 24, 4);
+			memcpy(&rec->id, n.desc + 28, 4);
 		}
 	}
 	return 0;
@@ -187,12 +188,12 @@ static int name_marker(struct usdt_table *t, struct records *r, struct usdt_mark
 	return m->name ? 0 : -ENOMEM;
 }
 
-int usdt_func__name(const struct elf_image *img, uint64_t base_addr, struct usdt_table *t)
+int usdt_func__name(const struct elf_image *img, struct usdt_table *t)
 {
 	struct records r = {0};
 	int err;
 
-	err = read_records(img, base_addr, &r);
+	err = read_records(img, &r);
 	if (err || !r.n)
 		goto out;
 	complete(img, t, &r);

@@ -8,9 +8,8 @@
 
 #include "elf/usdt.h"
 
-/* Gives the qbpf_func markers of t their func, file, line and a name made of them. base_addr is the
- * address of .stapsdt.base, 0: none. */
-int usdt_func__name(const struct elf_image *img, uint64_t base_addr, struct usdt_table *t);
+/* Gives the qbpf_func markers of t their func, file, line and a name made of them. */
+int usdt_func__name(const struct elf_image *img, struct usdt_table *t);
 
 /* A copy that lives as long as t, and a NUL behind it; NULL: out of memory. */
 char *usdt_table__keep(struct usdt_table *t, const void *data, size_t len);

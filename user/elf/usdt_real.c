@@ -10,7 +10,7 @@
 #include "elf/usdt_real.h"
 
 #define QBPF_NOTE_TYPE 2
-#define QBPF_NOTE_SIZE 24
+#define QBPF_NOTE_SIZE 12
 #define RECORDS_MAX    (1u << 18)
 
 struct real {
@@ -19,7 +19,7 @@ struct real {
 };
 
 static int add_section(const struct elf_image *img, const struct elf_section *sec,
-		       uint64_t base_addr, struct real **v, size_t *n)
+		       struct real **v, size_t *n)
 {
 	struct notes it = {0};
 	const uint8_t *data;
@@ -31,7 +31,7 @@ static int add_section(const struct elf_image *img, const struct elf_section *se
 	it.p = data;
 	it.end = data + len;
 	while (*n < RECORDS_MAX && notes__next(&it, &note)) {
-		uint64_t addr[2];
+		uint64_t dist;
 		struct real *p;
 
 		if (!note__is(&note, "qbpf", QBPF_NOTE_TYPE) || note.desc_len < QBPF_NOTE_SIZE)
@@ -43,9 +43,9 @@ static int add_section(const struct elf_image *img, const struct elf_section *se
 			*v = p;
 		}
 		p = &(*v)[(*n)++];
-		memcpy(addr, note.desc, sizeof(addr));
-		p->site = addr[0] + (base_addr && addr[1] ? base_addr - addr[1] : 0);
-		memcpy(&p->mask, note.desc + sizeof(addr), sizeof(p->mask));
+		memcpy(&dist, note.desc, sizeof(dist)); /* from its own place */
+		p->site = sec->addr + (uint64_t)(note.desc - data) + dist;
+		memcpy(&p->mask, note.desc + sizeof(dist), sizeof(p->mask));
 	}
 	return 0;
 }
@@ -57,7 +57,7 @@ static int cmp_site(const void *pa, const void *pb)
 	return a->site < b->site ? -1 : a->site > b->site;
 }
 
-int usdt_real__mark(const struct elf_image *img, uint64_t base_addr, struct usdt_table *t)
+int usdt_real__mark(const struct elf_image *img, struct usdt_table *t)
 {
 	struct elf_section sec = {0};
 	struct real *v = NULL;
@@ -65,7 +65,7 @@ int usdt_real__mark(const struct elf_image *img, uint64_t base_addr, struct usdt
 	int err = 0;
 
 	while (!elf_image__next_section(img, sec.index, ".note.qbpf", SHT_NOTE, &sec)) {
-		err = add_section(img, &sec, base_addr, &v, &n);
+		err = add_section(img, &sec, &v, &n);
 		if (err)
 			goto out;
 	}

@@ -8,8 +8,7 @@
 
 #include "elf/usdt.h"
 
-/* Sets is_float in the arguments of t that have a record. base_addr is the address of
- * .stapsdt.base, 0: none. */
-int usdt_real__mark(const struct elf_image *img, uint64_t base_addr, struct usdt_table *t);
+/* Sets is_float in the arguments of t that have a record. */
+int usdt_real__mark(const struct elf_image *img, struct usdt_table *t);
 
 #endif
