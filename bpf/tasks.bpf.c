@@ -37,15 +37,22 @@ int BPF_PROG(on_thread_exit, struct task_struct *p)
 	return 0;
 }
 
-/* A child starts with no frames: a new task has no storage. */
+/*
+ * A child starts with no frames: a new task has no storage. User space is told of a child with
+ * a copy of the target's memory even when it is not followed, because the copy has the target's
+ * probes in it (Linux 6.18 does not undo optimised ones).
+ */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	__u32 tgid = parent->tgid, child_tgid = child->tgid, one = 1;
 
-	if (!cfg_follow || child_tgid == tgid || !is_target(tgid))
+	if (child_tgid == tgid || !is_target(tgid))
 		return 0;
-	bpf_map_update_elem(&targets, &child_tgid, &one, BPF_ANY);
+	if (cfg_follow)
+		bpf_map_update_elem(&targets, &child_tgid, &one, BPF_ANY);
+	else if (child->mm == parent->mm)
+		return 0;
 	notify(QBPF_NOTICE_FORK, tgid, parent->pid, child_tgid);
 	return 0;
 }
