@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Unwinding facts of a function, from .eh_frame and .gcc_except_table: may an exception
- * pass through it?
+ * pass through it? The image must outlive the table. Not thread-safe per table.
  */
 #ifndef QBPF_ELF_UNWIND_H
 #define QBPF_ELF_UNWIND_H
@@ -19,7 +19,8 @@ enum unwind_pass {
 	UNWIND_NOEXCEPT, /* every call site ends in terminate: nothing can leave it */
 };
 
-/* start and size receive the FDE's range (also a second opinion on the symbol's size). */
+/* start and size receive the FDE's range (also a second opinion on the symbol's size); untouched
+ * when UNWIND_UNKNOWN. */
 enum unwind_pass unwind_table__find(const struct unwind_table *t, uint64_t addr, uint64_t *start,
 				    uint64_t *size);
 

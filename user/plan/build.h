@@ -30,9 +30,6 @@ uint32_t plan__add_span(struct plan *p, const char *name, enum span_kind kind, u
 			const char *object_path);
 /* Copies *s; its index in p->sites is its id - 1. Verdict starts as VERDICT_PENDING. */
 int plan__add_site(struct plan *p, const struct plan_site *s);
-/* One line for the report; the same line twice is kept once. */
-int plan__note(struct plan *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
 const char *path_base(const char *path);
 
 /* select_markers.c, select_funcs.c, select_pairs.c: each appends what one option selects. */
@@ -67,6 +64,8 @@ struct func_hits {
 	size_t n, cap;
 };
 
+/* The demangled name of funcs[i]; never NULL. */
+const char *func_name(const struct func_table *t, size_t i);
 int func_hits__find(struct func_hits *h, const struct func_table *t, const char *pattern,
 		    bool wild);
 

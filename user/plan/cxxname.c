@@ -114,6 +114,20 @@ static size_t open_paren(const char *s, size_t end)
 	return end;
 }
 
+/* "non-virtual thunk to Foo::bar()" is other code than Foo::bar(): its name is all of it. */
+static bool is_special(const char *s)
+{
+	static const char *const starts[] = {"non-virtual thunk to ",	   "virtual thunk to ",
+					     "covariant return thunk to ", "TLS init function for ",
+					     "TLS wrapper function for ",  "guard variable for "};
+	size_t i;
+
+	for (i = 0; i < sizeof(starts) / sizeof(*starts); i++)
+		if (!strncmp(s, starts[i], strlen(starts[i])))
+			return true;
+	return false;
+}
+
 void cxx_name__split(const char *s, struct cxx_name *out)
 {
 	size_t end, open, stop, i;
@@ -127,6 +141,8 @@ void cxx_name__split(const char *s, struct cxx_name *out)
 		out->params = out->tail = strip_dots(s, end);
 		return;
 	}
+	if (is_special(s))
+		return;
 	out->tail = strip_qualifiers(s, end);
 	out->params = out->tail;
 	if (out->tail && s[out->tail - 1] == ')') {
@@ -188,10 +204,56 @@ static size_t drop_templates(char *s, size_t len)
 	return n;
 }
 
+bool name_is_mangled(const char *raw)
+{
+	return raw[0] == '_' && (raw[1] == 'Z' || raw[1] == 'R');
+}
+
+/* Words that C++ or Rust mangling writes in another way. */
+static const char abbreviated[] =
+    " std string allocator basic_string char_traits basic_istream basic_ostream "
+    "basic_iostream istream ostream iostream anonymous namespace lambda unnamed type operator "
+    "new delete int unsigned signed char long short bool double float void wchar_t char8_t "
+    "char16_t char32_t __int128 const volatile restrict noexcept auto decltype nullptr_t "
+    "thunk non virtual covariant return guard variable clone TLS init wrapper function for "
+    "initializer typeinfo vtable construction true false "
+    "u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64 str impl dyn mut as closure "
+    "shim ";
+
+size_t mangled_token(const char *s, size_t len, const char **token)
+{
+	size_t i, start, best = 0, n;
+	int angle = 0;
+	bool ascii = true;
+
+	*token = s;
+	for (i = start = 0; i <= len; i++) {
+		if (i < len && is_ident(s[i])) {
+			ascii &= (unsigned char)s[i] < 0x80;
+			continue;
+		}
+		n = i - start;
+		if (n > best && ascii && !angle &&
+		    !memmem(abbreviated, sizeof(abbreviated) - 1, s + start, n)) {
+			best = n;
+			*token = s + start;
+		}
+		/* Template arguments may be numbers, or types that a pattern writes otherwise. */
+		if (i < len && s[i] == '<')
+			angle++;
+		else if (i < len && s[i] == '>' && angle)
+			angle--;
+		start = i + 1;
+		ascii = true;
+	}
+	return best;
+}
+
 int typed_name__parse(struct typed_name *t, const char *typed)
 {
 	struct cxx_name part;
-	size_t i, start, best = 0, at = 0;
+	const char *token;
+	size_t len;
 
 	memset(t, 0, sizeof(*t));
 	t->squeezed = squeeze(typed, strlen(typed));
@@ -200,17 +262,16 @@ int typed_name__parse(struct typed_name *t, const char *typed)
 	cxx_name__split(t->squeezed, &part);
 	t->has_params = part.params != part.tail;
 	t->has_template = memchr(t->squeezed, '<', find_operator(t->squeezed, part.params));
-	for (i = start = part.name; i <= part.params; i++) {
-		if (i < part.params && is_ident(t->squeezed[i]))
-			continue;
-		if (i - start > best) {
-			best = i - start;
-			at = start;
-		}
-		start = i + 1;
-	}
-	t->token = strndup(t->squeezed + at, best);
+	len = mangled_token(t->squeezed + part.name, part.params - part.name, &token);
+	t->token = strndup(token, len);
 	return t->token ? 0 : -ENOMEM;
+}
+
+bool typed_name__may_be(const struct typed_name *t, const char *raw)
+{
+	if (!name_is_mangled(raw))
+		return strstr(raw, t->token);
+	return strstr(raw, t->token) || !strcmp(raw, t->squeezed);
 }
 
 void typed_name__clear(struct typed_name *t)
@@ -248,8 +309,6 @@ bool typed_name__is(const struct typed_name *t, const char *raw, const char *dem
 
 	if (!strcmp(raw, t->squeezed))
 		return true;
-	if (!strstr(demangled, t->token))
-		return false;
 	cxx_name__split(demangled, &part);
 	if (t->has_params)
 		return same(t, demangled + part.name, part.tail - part.name) ||

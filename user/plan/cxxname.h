@@ -18,6 +18,14 @@ struct cxx_name {
 	size_t name, params, tail, end;
 };
 
+bool name_is_mangled(const char *raw);
+/*
+ * The longest word in s[0 .. len) (up to `max` bytes, returned as its length) that must stand in
+ * a mangled name as it stands in the demangled one; 0: there is none. Words that mangling
+ * abbreviates (int, std, allocator, operator ...), also in part, do not count.
+ */
+size_t mangled_token(const char *s, size_t len, const char **token);
+
 void cxx_name__split(const char *demangled, struct cxx_name *out);
 
 /*
@@ -26,14 +34,16 @@ void cxx_name__split(const char *demangled, struct cxx_name *out);
  */
 struct typed_name {
 	char *squeezed; /* no blanks beside punctuation */
-	char *token;	/* an identifier that every match contains */
+	char *token;	/* mangled_token() of the name */
 	bool has_params;
 	bool has_template;
 };
 
 int typed_name__parse(struct typed_name *t, const char *typed);
 void typed_name__clear(struct typed_name *t);
-/* raw may be mangled; demangled may be the same pointer. */
+/* A quick no from the raw name, so that few names need be demangled. */
+bool typed_name__may_be(const struct typed_name *t, const char *raw);
+/* demangled may be the same pointer as raw. */
 bool typed_name__is(const struct typed_name *t, const char *raw, const char *demangled);
 
 #endif

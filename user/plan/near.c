@@ -96,18 +96,16 @@ static void offer_funcs(struct nearest *nr, const struct plan_object *obj)
 {
 	const struct elf_func *f;
 	struct cxx_name part;
+	const char *name;
 	size_t i;
 
 	for (i = 0; obj->funcs && i < obj->funcs->n; i++) {
 		f = &obj->funcs->funcs[i];
 		if (f->flags & (FUNC_IMPORTED | FUNC_COLD | FUNC_IFUNC))
 			continue;
-		if (f->demangled == f->name) {
-			offer(nr, f->name, strlen(f->name));
-			continue;
-		}
-		cxx_name__split(f->demangled, &part);
-		offer(nr, f->demangled + part.name, part.params - part.name);
+		name = func_name(obj->funcs, i);
+		cxx_name__split(name, &part);
+		offer(nr, name + part.name, part.params - part.name);
 	}
 }
 

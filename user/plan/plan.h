@@ -85,11 +85,23 @@ struct plan_process {
 	bool switches_stacks; /* Go, swapcontext, fcontext ... in any mapped object */
 	int seccomp;	      /* mode from /proc/PID/status */
 	bool shadow_stack;    /* x86 user shadow stack in force for the process */
+	/*
+	 * Some mapped object beside the C library imports fork, clone or the like. Where the
+	 * kernel is nop5_fork_unsafe, a nop5 is then never armed itself: the 0x90 before it, or
+	 * what follows it at a function's entry, else refused.
+	 */
+	bool can_fork;
 };
 
 /* What the kernel can do. */
 struct plan_kernel {
 	bool nop5_optimised;  /* rewrites nop5 (>= 6.18): the red-zone rule applies */
+	/*
+	 * 6.18's trampoline for optimised probes is not copied on fork, but the call to it is: a
+	 * forked child that runs an optimised site dies by SIGSEGV (seen on 6.18.44 with any
+	 * tracer; int3 sites are safe, and so are vfork and posix_spawn).
+	 */
+	bool nop5_fork_unsafe;
 	bool uprobe_multi;
 	bool uretprobe_syscall; /* uretprobes return by a syscall (>= 6.11): seccomp matters */
 	bool guard;	      /* bpf_probe_write_user may be used */
@@ -130,6 +142,9 @@ struct plan {
 
 struct plan *plan__new(void);
 void plan__free(struct plan *p);
+
+/* One line for the report; the same line twice is kept once. */
+int plan__note(struct plan *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*
  * Appends the spans of objs[from .. n) that opts selects. With no -u, -f, -s: all markers but

@@ -29,40 +29,64 @@ static int push(struct func_hits *h, uint32_t idx)
 	return 0;
 }
 
-static bool glob_takes(const char *glob, const char *run, size_t run_len, const struct elf_func *f)
+const char *func_name(const struct func_table *t, size_t i)
 {
+	if (t->funcs[i].demangled)
+		return t->funcs[i].demangled;
+	/* The name is made on first use and kept: no one sees the table change. */
+	return func_table__demangled((struct func_table *)(uintptr_t)t, i);
+}
+
+struct glob {
+	const char *text;
+	const char *token; /* stands in every raw name that can match */
+	size_t token_len;
+};
+
+static bool glob_takes(const struct glob *g, const struct func_table *t, size_t i)
+{
+	const char *raw = t->funcs[i].name, *name;
 	struct cxx_name part;
 
-	if (f->demangled != f->name && glob_match(glob, f->name))
-		return true;
-	if (run_len && !memmem(f->demangled, strlen(f->demangled), run, run_len))
+	if (!name_is_mangled(raw))
+		return glob_match(g->text, raw);
+	if (g->token_len && !memmem(raw, strlen(raw), g->token, g->token_len))
 		return false;
-	if (glob_match(glob, f->demangled))
+	name = func_name(t, i);
+	if (glob_match(g->text, name) || glob_match(g->text, raw))
 		return true;
-	if (f->demangled == f->name)
-		return false;
-	cxx_name__split(f->demangled, &part);
-	return glob_match_n(glob, f->demangled + part.name, part.params - part.name) ||
-	       glob_match_n(glob, f->demangled + part.name, part.tail - part.name);
+	cxx_name__split(name, &part);
+	return glob_match_n(g->text, name + part.name, part.params - part.name) ||
+	       glob_match_n(g->text, name + part.name, part.tail - part.name);
+}
+
+static int find_glob(struct func_hits *h, const struct func_table *t, const char *pattern)
+{
+	struct glob g = {.text = pattern};
+	const char *run;
+	size_t i, len;
+	int err = 0;
+
+	len = glob_literal(pattern, &run);
+	g.token_len = mangled_token(run, len, &g.token);
+	for (i = 0; !err && i < t->n; i++)
+		if (glob_takes(&g, t, i))
+			err = push(h, i);
+	return err;
 }
 
 int func_hits__find(struct func_hits *h, const struct func_table *t, const char *pattern, bool wild)
 {
 	struct typed_name typed;
-	const char *run;
-	size_t i, run_len;
+	size_t i;
 	int err;
 
-	if (wild) {
-		run_len = glob_literal(pattern, &run);
-		for (err = 0, i = 0; !err && i < t->n; i++)
-			if (glob_takes(pattern, run, run_len, &t->funcs[i]))
-				err = push(h, i);
-		return err;
-	}
+	if (wild)
+		return find_glob(h, t, pattern);
 	err = typed_name__parse(&typed, pattern);
 	for (i = 0; !err && i < t->n; i++)
-		if (typed_name__is(&typed, t->funcs[i].name, t->funcs[i].demangled))
+		if (typed_name__may_be(&typed, t->funcs[i].name) &&
+		    typed_name__is(&typed, t->funcs[i].name, func_name(t, i)))
 			err = push(h, i);
 	typed_name__clear(&typed);
 	return err;
@@ -118,8 +142,9 @@ struct taking {
 	bool any;     /* something was selected */
 };
 
-static int take_imported(struct taking *t, const struct elf_func *f)
+static int take_imported(struct taking *t, const char *raw, const char *name)
 {
+	const struct func_table *tab;
 	const struct elf_func *real;
 	ssize_t owner;
 	size_t idx = 0;
@@ -127,44 +152,45 @@ static int take_imported(struct taking *t, const struct elf_func *f)
 
 	if (!t->literal)
 		return 0;
-	owner = definer(t->objs, t->nobjs, f->name, &idx);
+	owner = definer(t->objs, t->nobjs, raw, &idx);
 	if (owner < 0)
-		return plan__note(t->p, "%s: imported, defined in no mapped object", f->demangled);
-	real = &t->objs[owner].funcs->funcs[idx];
+		return plan__note(t->p, "%s: imported, defined in no mapped object", name);
+	tab = t->objs[owner].funcs;
+	real = &tab->funcs[idx];
 	if (real->flags & FUNC_IFUNC)
 		return plan__note(t->p,
 				  "%s: imported, defined in %s as an IFUNC resolver, not the "
 				  "function; trace the implementation it chooses",
-				  f->demangled, path_base(t->objs[owner].path));
-	err = plan__note(t->p, "%s: imported, defined in %s", f->demangled,
-			 path_base(t->objs[owner].path));
+				  name, path_base(t->objs[owner].path));
+	err = plan__note(t->p, "%s: imported, defined in %s", name, path_base(t->objs[owner].path));
 	if (err)
 		return err;
 	t->any = true;
-	return add_func(t->p, real, real->demangled, owner, t->objs[owner].path);
+	return add_func(t->p, real, func_name(tab, idx), owner, t->objs[owner].path);
 }
 
 static int take_one(struct taking *t, const struct func_table *tab, uint32_t i, uint32_t object)
 {
-	const struct elf_func *f = &tab->funcs[i], *preferred = f;
+	const struct elf_func *f = &tab->funcs[i];
+	size_t named = i;
 
 	if (f->flags & FUNC_COLD)
 		return 0;
 	if (f->flags & FUNC_IMPORTED)
-		return take_imported(t, f);
+		return take_imported(t, f->name, func_name(tab, i));
 	if (f->flags & FUNC_IFUNC) {
 		if (!t->literal)
 			return 0;
 		return plan__note(t->p,
 				  "%s: an IFUNC resolver in %s, not the function; trace the "
 				  "implementation it chooses",
-				  f->demangled, path_base(t->objs[object].path));
+				  func_name(tab, i), path_base(t->objs[object].path));
 	}
 	t->any = true;
 	/* A glob names an address by its preferred name, a literal by what was asked for. */
 	if (!t->literal && f->alias_of < tab->n)
-		preferred = &tab->funcs[f->alias_of];
-	return add_func(t->p, f, preferred->demangled, object, t->objs[object].path);
+		named = f->alias_of;
+	return add_func(t->p, f, func_name(tab, named), object, t->objs[object].path);
 }
 
 static int take_hits(struct taking *t, bool wild, size_t from, bool *any_hit)

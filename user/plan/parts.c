@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Functions and their cold parts.
+ *
+ * gcc moves what it thinks unlikely into NAME.cold, which is entered and left by plain jumps:
+ * it is the same function, with the same frame. clang's NAME.cold.1 is a function that is called.
+ * And several static functions may have one name. So a part belongs to a function of that name only
+ * if a jump leads from one into the other.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/parts.h"
+
+struct cold {
+	const char *name; /* of the part */
+	size_t base;	  /* length of NAME */
+	uint32_t idx;
+};
+
+struct parts {
+	const struct plan_object *obj;
+	struct cold *colds; /* sorted by NAME */
+	size_t n;
+	uint32_t *hots; /* functions that have the NAME of some part, sorted by name */
+	size_t nhots;
+	bool built;
+};
+
+static int cmp_base(const char *a, size_t na, const char *b, size_t nb)
+{
+	int c = memcmp(a, b, na < nb ? na : nb);
+
+	return c ? c : (na > nb) - (na < nb);
+}
+
+static int by_base(const void *pa, const void *pb)
+{
+	const struct cold *a = pa, *b = pb;
+
+	return cmp_base(a->name, a->base, b->name, b->base);
+}
+
+/* The first part of NAME, or NULL. */
+static const struct cold *first_cold(const struct parts *p, const char *name, size_t len)
+{
+	size_t lo = 0, hi = p->n, mid;
+
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (cmp_base(p->colds[mid].name, p->colds[mid].base, name, len) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == p->n || cmp_base(p->colds[lo].name, p->colds[lo].base, name, len))
+		return NULL;
+	return &p->colds[lo];
+}
+
+static void build(struct parts *p)
+{
+	const struct func_table *t = p->obj->funcs;
+	const struct elf_func *f;
+	const char *dot;
+	size_t i, n = 0;
+
+	p->built = true;
+	for (i = 0; i < t->n; i++)
+		n += t->funcs[i].flags & FUNC_COLD && strstr(t->funcs[i].name, ".cold");
+	if (!n)
+		return;
+	p->colds = calloc(n, sizeof(*p->colds));
+	if (!p->colds)
+		return;
+	for (i = 0; i < t->n; i++) {
+		f = &t->funcs[i];
+		dot = f->flags & FUNC_COLD ? strstr(f->name, ".cold") : NULL;
+		if (dot)
+			p->colds[p->n++] = (struct cold){f->name, dot - f->name, i};
+	}
+	qsort(p->colds, p->n, sizeof(*p->colds), by_base);
+	for (i = 0, n = 0; i < t->n; i++) {
+		f = &t->funcs[i];
+		if (f->flags & (FUNC_COLD | FUNC_IMPORTED) ||
+		    !first_cold(p, f->name, strlen(f->name)))
+			continue;
+		if (p->nhots == n) {
+			uint32_t *bigger = reallocarray(p->hots, n ? 2 * n : 64, sizeof(*bigger));
+
+			if (!bigger)
+				return;
+			p->hots = bigger;
+			n = n ? 2 * n : 64;
+		}
+		p->hots[p->nhots++] = i;
+	}
+}
+
+struct parts *parts__new(const struct plan_object *obj)
+{
+	struct parts *p = calloc(1, sizeof(*p));
+
+	if (p)
+		p->obj = obj;
+	return p;
+}
+
+void parts__free(struct parts *p)
+{
+	if (!p)
+		return;
+	free(p->colds);
+	free(p->hots);
+	free(p);
+}
+
+/* The function that a cold part belongs to, or NULL. */
+static const struct elf_func *hot_of(struct parts *p, const struct elf_func *cold)
+{
+	const struct func_table *t = p->obj->funcs;
+	const char *dot = strstr(cold->name, ".cold");
+	struct code_range from, into = {cold->addr, cold->size};
+	const struct elf_func *f;
+	size_t i;
+
+	if (!p->built)
+		build(p);
+	for (i = 0; dot && i < p->nhots; i++) {
+		f = &t->funcs[p->hots[i]];
+		from = (struct code_range){f->addr, f->size};
+		if (!strncmp(f->name, cold->name, dot - cold->name) && !f->name[dot - cold->name] &&
+		    code_jumps_into(p->obj->img, &from, &into))
+			return f;
+	}
+	return NULL;
+}
+
+static void add_colds(struct parts *p, struct func_code *out)
+{
+	const struct func_table *t = p->obj->funcs;
+	const char *name = out->func->name;
+	const struct elf_func *f;
+	const struct cold *c;
+	size_t len = strlen(name);
+
+	if (!p->built)
+		build(p);
+	for (c = first_cold(p, name, len);
+	     c && c < p->colds + p->n && !cmp_base(c->name, c->base, name, len); c++) {
+		f = &t->funcs[c->idx];
+		out->ranges[out->n] = (struct code_range){f->addr, f->size};
+		if (out->n < PARTS_MAX && f->size &&
+		    code_jumps_into(p->obj->img, &out->ranges[0], &out->ranges[out->n]))
+			out->n++;
+		if (out->n == PARTS_MAX)
+			break;
+	}
+}
+
+void parts__find(struct parts *p, uint64_t addr, struct func_code *out)
+{
+	const struct plan_object *o = p->obj;
+	const struct elf_func *f = o->funcs ? func_table__find_addr(o->funcs, addr) : NULL;
+	uint64_t start = 0, size = 0;
+
+	memset(out, 0, sizeof(*out));
+	if (f && f->flags & FUNC_COLD && strstr(f->name, ".cold") && hot_of(p, f))
+		f = hot_of(p, f);
+	if (f && f->size && !(f->flags & FUNC_SIZE_GUESSED)) {
+		out->ranges[out->n++] = (struct code_range){f->addr, f->size};
+		out->func = f;
+		add_colds(p, out);
+		return;
+	}
+	if (o->unwind && unwind_table__find(o->unwind, addr, &start, &size) != UNWIND_UNKNOWN &&
+	    size && (!f || start == f->addr)) {
+		out->ranges[out->n++] = (struct code_range){start, size};
+		out->func = f;
+		out->size_from_fde = true;
+		return;
+	}
+	if (f && f->size) {
+		out->ranges[out->n++] = (struct code_range){f->addr, f->size};
+		out->func = f;
+	}
+}
+
+bool parts__may_be_called(const struct parts *p, uint64_t addr)
+{
+	const struct elf_func *f;
+	uint64_t start, size;
+
+	f = p->obj->funcs ? func_table__find_addr(p->obj->funcs, addr) : NULL;
+	if (f)
+		return f->addr == addr;
+	if (p->obj->unwind && unwind_table__find(p->obj->unwind, addr, &start, &size))
+		return start == addr || size > 4096; /* a PLT is one FDE for all its entries */
+	return elf_image__addr_is_code(p->obj->img, addr);
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How a function's end is seen: uretprobe, guard, RET instructions, or not at all.
+ *
+ * A uretprobe puts the address of a kernel trampoline where the return address was, and no
+ * unwinder has a table for it: an exception that wants to pass ends in std::terminate. So it is
+ * used only where none can pass; else the function's own RETs are probed, provided that every way
+ * out is known; else the function is refused with the reason (DESIGN.md, Safety).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/preflight.h"
+
+struct ends {
+	struct preflight *pf;
+	uint32_t entry; /* index of the entry's site */
+	const struct func_code *code;
+	struct func_facts facts;
+	bool have_facts;
+	char why[300];
+};
+
+static struct plan_site *entry_of(const struct ends *e)
+{
+	return &e->pf->plan->sites[e->entry];
+}
+
+static struct plan_span *span_of(const struct ends *e)
+{
+	return &e->pf->plan->spans[entry_of(e)->span - 1];
+}
+
+static const struct plan_object *object_of(const struct ends *e)
+{
+	return &e->pf->objs[entry_of(e)->object];
+}
+
+static void read_facts(struct ends *e)
+{
+	if (!e->have_facts &&
+	    func_facts__read_ranges(object_of(e)->img, e->code->ranges, e->code->n, &e->facts))
+		memset(&e->facts, 0, sizeof(e->facts));
+	e->have_facts = true;
+}
+
+#define because(e, ...) snprintf((e)->why, sizeof((e)->why), __VA_ARGS__)
+
+/* Does something rule out the kernel's return stack altogether? */
+static bool uretprobe_barred(struct ends *e)
+{
+	const struct plan_process *proc = e->pf->proc;
+	const struct plan_kernel *k = e->pf->kernel;
+
+	if (proc->switches_stacks || elf_image__info(object_of(e)->img)->is_go)
+		because(e, "the process switches stacks (Go, swapcontext or fibers)");
+	else if (proc->seccomp == 2 && k->uretprobe_syscall)
+		because(e, "the process has a seccomp filter, which may kill it for the "
+			   "uretprobe system call");
+	else if (proc->shadow_stack && !k->uretprobe_syscall)
+		because(e, "the process has a shadow stack, which this kernel's uretprobes "
+			   "do not know");
+	else
+		return false;
+	return true;
+}
+
+/* The function and each of its cold parts. */
+static bool is_noexcept(const struct ends *e)
+{
+	const struct unwind_table *u = object_of(e)->unwind;
+	uint64_t start, size;
+	size_t i;
+
+	for (i = 0; u && i < e->code->n; i++)
+		if (unwind_table__find(u, e->code->ranges[i].addr, &start, &size) !=
+		    UNWIND_NOEXCEPT)
+			return false;
+	return u && e->code->n;
+}
+
+/* Can an exception or a cancellation pass through? */
+static bool crossable(struct ends *e)
+{
+	const struct plan_process *proc = e->pf->proc;
+	const struct func_facts *f = &e->facts;
+
+	if (!proc->can_throw && !proc->can_cancel) {
+		because(e, "nothing in the process throws or cancels");
+		return false;
+	}
+	if (is_noexcept(e)) {
+		because(e, "no exception can leave it (noexcept)");
+		return false;
+	}
+	read_facts(e);
+	if (f->decoded && !f->has_calls && !f->ntail && !f->has_cond_tail &&
+	    !f->has_indirect_jump) {
+		because(e, "it calls nothing");
+		return false;
+	}
+	because(e, "%s could pass through it",
+		!proc->can_throw    ? "pthread_cancel"
+		: !proc->can_cancel ? "an exception"
+				    : "an exception or pthread_cancel");
+	return true;
+}
+
+/* Is each way out of the function known, and can it be probed? */
+static bool ret_insns_work(struct ends *e)
+{
+	const struct elf_image *img = object_of(e)->img;
+	const struct func_facts *f = &e->facts;
+	uint64_t at = entry_of(e)->addr;
+	unsigned int i;
+
+	read_facts(e);
+	if (!f->decoded)
+		because(e, "its instructions cannot all be decoded");
+	else if (f->has_indirect_jump)
+		because(e, "an indirect jump in it may leave it");
+	else if (f->has_cond_tail)
+		because(e, "a conditional jump leaves it");
+	else if (!f->nret && !f->ntail)
+		because(e, "it never returns");
+	else
+		goto exits;
+	return false;
+exits:
+	for (i = 0; i < f->nret; i++) {
+		if (f->rets[i] == at) {
+			because(e, "its first instruction is its RET");
+			return false;
+		}
+		if (insn_classify(img, f->rets[i], NULL) != INSN_RET) {
+			because(e, "the kernel does not probe its RET");
+			return false;
+		}
+	}
+	for (i = 0; i < f->ntail; i++) {
+		if (f->tails[i] == at) {
+			because(e, "its first instruction is a jump to another function");
+			return false;
+		}
+		if (!parts__may_be_called(e->pf->parts[entry_of(e)->object], f->tail_targets[i])) {
+			because(e, "it jumps into the middle of another function");
+			return false;
+		}
+		if (insn_classify(img, f->tails[i], NULL) == INSN_BAD) {
+			because(e, "the kernel does not probe its tail jump");
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool add_end(struct ends *e, enum qbpf_role role, uint64_t addr)
+{
+	struct plan_site s = *entry_of(e);
+	bool jump = role == QBPF_ROLE_TAIL_JUMP;
+
+	s.role = role;
+	s.reason = NULL;
+	s.arm_errno = 0;
+	s.armed = false;
+	s.sema_off = 0;
+	if (role == QBPF_ROLE_RETURN) {
+		s.verdict = VERDICT_ARM;
+		s.price = PRICE_URETPROBE;
+	} else {
+		s.addr = s.found_addr = addr;
+		if (elf_image__addr_to_off(object_of(e)->img, addr, &s.off))
+			return false;
+		site__arm(e->pf, &s,
+			  jump ? insn_classify(object_of(e)->img, addr, NULL) : INSN_RET);
+	}
+	return !plan__add_site(e->pf->plan, &s);
+}
+
+static void take(struct ends *e, enum return_way way)
+{
+	struct plan_span *span = span_of(e);
+	unsigned int i;
+	bool ok = true;
+
+	span->way = way;
+	free(span->way_reason);
+	span->way_reason = strdup(e->why);
+	if (way == RET_URETPROBE || way == RET_GUARD)
+		ok = add_end(e, QBPF_ROLE_RETURN, 0);
+	for (i = 0; way == RET_INSNS && ok && i < e->facts.nret; i++)
+		ok = add_end(e, QBPF_ROLE_RET_INSN, e->facts.rets[i]);
+	for (i = 0; way == RET_INSNS && ok && i < e->facts.ntail; i++)
+		ok = add_end(e, QBPF_ROLE_TAIL_JUMP, e->facts.tails[i]);
+	if (!ok)
+		site__refuse(entry_of(e), "out of memory");
+}
+
+/* Entry only: counted, with the histogram of its interval. */
+static void count_only(struct ends *e)
+{
+	take(e, RET_NONE);
+	span_of(e)->kind = SPAN_INSTANT;
+	entry_of(e)->role = QBPF_ROLE_INSTANT;
+}
+
+static void refuse(struct ends *e)
+{
+	take(e, RET_NONE);
+	site__refuse(entry_of(e), "its end cannot be seen safely: %s", e->why);
+}
+
+static void try_ret_insns(struct ends *e, const char *first)
+{
+	char text[sizeof(e->why)];
+
+	if (ret_insns_work(e)) {
+		because(e, "%s", first);
+		take(e, RET_INSNS);
+		return;
+	}
+	if (e->facts.decoded && !e->facts.nret && !e->facts.ntail && !e->facts.has_cond_tail &&
+	    !e->facts.has_indirect_jump) {
+		count_only(e);
+		return;
+	}
+	if (*first) {
+		snprintf(text, sizeof(text), "%.140s; and %.140s", first, e->why);
+		because(e, "%s", text);
+	}
+	refuse(e);
+}
+
+static void force_uretprobe(struct ends *e)
+{
+	char text[sizeof(e->why)];
+
+	if (!uretprobe_barred(e) && !crossable(e)) {
+		take(e, RET_URETPROBE);
+		return;
+	}
+	if (!e->pf->opts->unsafe) {
+		refuse(e);
+		return;
+	}
+	snprintf(text, sizeof(text), "by --unsafe although %.200s", e->why);
+	because(e, "%s", text);
+	take(e, RET_URETPROBE);
+	plan__note(e->pf->plan, "%s: uretprobe %s", span_of(e)->name, text);
+}
+
+static void automatic(struct ends *e)
+{
+	char first[sizeof(e->why)];
+
+	if (!uretprobe_barred(e) && !crossable(e)) {
+		take(e, RET_URETPROBE);
+		return;
+	}
+	snprintf(first, sizeof(first), "%s", e->why);
+	try_ret_insns(e, first);
+}
+
+static void guarded(struct ends *e)
+{
+	if (uretprobe_barred(e)) {
+		automatic(e);
+	} else if (!crossable(e)) {
+		take(e, RET_URETPROBE); /* needs no guard */
+	} else if (e->pf->kernel->guard) {
+		take(e, RET_GUARD);
+	} else {
+		plan__note(e->pf->plan, "--returns guard is not possible here (it needs lockdown "
+					"'none' and CAP_SYS_ADMIN): auto is used");
+		automatic(e);
+	}
+}
+
+void preflight_returns(struct preflight *pf, size_t i, const struct func_code *code)
+{
+	struct ends e = {.pf = pf, .entry = i, .code = code};
+
+	switch (pf->opts->returns) {
+	case RET_NONE:
+		because(&e, "--returns none: entries are counted");
+		count_only(&e);
+		break;
+	case RET_URETPROBE:
+		force_uretprobe(&e);
+		break;
+	case RET_INSNS:
+		try_ret_insns(&e, "");
+		break;
+	case RET_GUARD:
+		guarded(&e);
+		break;
+	default:
+		automatic(&e);
+	}
+	func_facts__clear(&e.facts);
+}
