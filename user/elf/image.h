@@ -30,6 +30,7 @@ struct elf_info {
 	bool has_gcc_except; /* .gcc_except_table: functions with landing pads */
 	bool imports_throw; /* imports or defines __cxa_throw, _Unwind_RaiseException */
 	bool imports_cancel; /* imports pthread_cancel */
+	bool imports_fork; /* imports fork, daemon, clone ..., or cannot be told */
 	bool imports_stack_switch; /* swapcontext, makecontext, boost jump_fcontext, ... */
 	bool stripped;	    /* no .symtab in this file (func_table.source tells of others) */
 	uint64_t entry;	    /* addr */

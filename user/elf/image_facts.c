@@ -18,6 +18,7 @@ enum habit {
 	HABIT_THROW,  /* imported or defined */
 	HABIT_CANCEL, /* imported, or linked in statically */
 	HABIT_SWITCH, /* the same */
+	HABIT_FORK,   /* the same */
 };
 
 static const struct {
@@ -36,13 +37,19 @@ static const struct {
 	{"coro_transfer", HABIT_SWITCH}, /* libcoro */
 	{"coctx_swap", HABIT_SWITCH}, /* Tencent's libco */
 	{"_co_switch_", HABIT_SWITCH},
+	{"fork", HABIT_FORK},
+	{"_Fork", HABIT_FORK},
+	{"forkpty", HABIT_FORK},
+	{"daemon", HABIT_FORK},
+	{"clone", HABIT_FORK},
+	{"clone3", HABIT_FORK},
 };
 
 #define NHABITS (sizeof(habits) / sizeof(habits[0]))
 
 static int habit_of(const char *name, size_t len)
 {
-	if (len < 9 || len > 22)
+	if (len < 4 || len > 22)
 		return -1;
 	for (size_t i = 0; i < NHABITS; i++)
 		if (!strncmp(habits[i].name, name, len) && !habits[i].name[len])
@@ -146,9 +153,14 @@ void elf_facts__read(const struct elf_image *img, struct elf_info *info)
 			info->imports_throw |= used || exported;
 		else if (habits[i].habit == HABIT_CANCEL)
 			info->imports_cancel |= used;
+		else if (habits[i].habit == HABIT_FORK)
+			info->imports_fork |= used;
 		else
 			info->imports_stack_switch |= used;
 	}
+	/* Linked statically and stripped: it may hold anything. */
+	if (info->stripped && elf_image__next_section(img, 0, NULL, SHT_DYNSYM, &sec))
+		info->imports_fork = true;
 	/*
 	 * A stripped program with libstdc++ linked in has no such name left, but the type name
 	 * of std::exception stays in its read-only data.

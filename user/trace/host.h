@@ -47,6 +47,11 @@ int host__probe_full(struct host **out, struct err *e);
 void host__free(struct host *h);
 /* The reduced form that preflight takes. */
 void host__plan_kernel(const struct host *h, struct plan_kernel *k);
+/*
+ * Does a forked child die on a nop5 that its parent had probed? Tried on a child of qbpf's own,
+ * tens of ms: asked only for targets that can fork (plan_kernel.nop5_fork_unsafe).
+ */
+bool host__nop5_fork_unsafe(const struct host *h);
 /* The one line that says why tracing cannot start here, or 0: -EPERM, -EOPNOTSUPP. */
 int host__can_trace(const struct host *h, struct err *e);
 

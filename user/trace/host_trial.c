@@ -101,6 +101,42 @@ out:
 	feature_uprobe_bpf__destroy(skel);
 }
 
+/*
+ * The CALL that the kernel puts in place of a nop5 is copied by fork, the page that it calls is
+ * not (VM_DONTCOPY, 6.18). The site must have been hit before it is rewritten.
+ */
+bool host__nop5_fork_unsafe(const struct host *h)
+{
+	libbpf_print_fn_t print = libbpf_set_print(NULL);
+	struct feature_uprobe_bpf *skel = NULL;
+	struct own_child *c = NULL;
+	struct bpf_link *link = NULL;
+	uint64_t begin, end;
+	bool unsafe = true; /* what cannot be tried is not trusted */
+
+	if (!h->nop5_optimised) {
+		unsafe = false;
+		goto out;
+	}
+	skel = feature_uprobe_bpf__open();
+	if (!skel || own_pair_offsets(OWN_NOP5, &begin, &end))
+		goto out;
+	bpf_program__set_autoload(skel->progs.on_multi_hit, h->uprobe_multi);
+	if (feature_uprobe_bpf__load(skel) || own_child__start(&c))
+		goto out;
+	link = h->uprobe_multi ? attach_multi(skel, own_child__pid(c), begin)
+			       : attach_perf(skel, own_child__pid(c), begin);
+	if (!link || own_child__run(c, OWN_NOP5, RUNS, 0, NULL))
+		goto out;
+	unsafe = own_child__run_forked(c, OWN_NOP5) != 0;
+out:
+	bpf_link__destroy(link);
+	own_child__free(c);
+	feature_uprobe_bpf__destroy(skel);
+	libbpf_set_print(print);
+	return unsafe;
+}
+
 void host_trials__run(const struct host *h, struct host_trials *t)
 {
 	libbpf_print_fn_t print = libbpf_set_print(NULL);

@@ -69,10 +69,12 @@ struct own_child {
 	int sock;
 };
 
+enum how { RUN_HERE, RUN_ON_THREAD, RUN_IN_FORK };
+
 struct order {
 	uint32_t pair;
 	uint32_t n;
-	uint32_t on_thread;
+	uint32_t how;
 };
 
 struct answer {
@@ -108,6 +110,34 @@ static void *do_job(void *arg)
 	return NULL;
 }
 
+/* -EFAULT: the forked child died by a signal. */
+static int do_job_forked(struct job *j)
+{
+	pid_t pid = fork();
+	int st;
+
+	if (pid < 0)
+		return -errno;
+	if (pid == 0) {
+		do_job(j);
+		_exit(0);
+	}
+	while (waitpid(pid, &st, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFSIGNALED(st) ? -EFAULT : 0;
+}
+
+static int do_job_on_thread(struct job *j)
+{
+	pthread_t t;
+	int err = -pthread_create(&t, NULL, do_job, j);
+
+	if (!err)
+		pthread_join(t, NULL);
+	return err;
+}
+
 /* Ends when the parent does: the socket closes. */
 static void __attribute__((noreturn)) child_main(int sock)
 {
@@ -118,15 +148,13 @@ static void __attribute__((noreturn)) child_main(int sock)
 	while (recv(sock, &o, sizeof(o), 0) == sizeof(o)) {
 		struct answer a = {0};
 		struct job j = {&o, &a};
-		pthread_t t;
 
-		if (!o.on_thread) {
+		if (o.how == RUN_ON_THREAD)
+			a.err = do_job_on_thread(&j);
+		else if (o.how == RUN_IN_FORK)
+			a.err = do_job_forked(&j);
+		else
 			do_job(&j);
-		} else {
-			a.err = -pthread_create(&t, NULL, do_job, &j);
-			if (!a.err)
-				pthread_join(t, NULL);
-		}
 		memcpy(a.text, pairs[o.pair].begin, sizeof(a.text));
 		if (send(sock, &a, sizeof(a), MSG_NOSIGNAL) != sizeof(a))
 			break;
@@ -232,7 +260,7 @@ static int ask(struct own_child *c, const struct order *o, struct answer *a)
 int own_child__run(struct own_child *c, enum own_pair pair, uint32_t n, int on_thread,
 		   uint64_t *ns)
 {
-	struct order o = {pair, n, (uint32_t)on_thread};
+	struct order o = {pair, n, on_thread ? RUN_ON_THREAD : RUN_HERE};
 	struct answer a;
 	int err = ask(c, &o, &a);
 
@@ -243,11 +271,19 @@ int own_child__run(struct own_child *c, enum own_pair pair, uint32_t n, int on_t
 
 int own_child__text(struct own_child *c, enum own_pair pair, uint8_t bytes[5])
 {
-	struct order o = {pair, 0, 0};
+	struct order o = {pair, 0, RUN_HERE};
 	struct answer a;
 	int err = ask(c, &o, &a);
 
 	if (!err)
 		memcpy(bytes, a.text, sizeof(a.text));
 	return err;
+}
+
+int own_child__run_forked(struct own_child *c, enum own_pair pair)
+{
+	struct order o = {pair, 1, RUN_IN_FORK};
+	struct answer a;
+
+	return ask(c, &o, &a);
 }

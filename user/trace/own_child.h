@@ -33,6 +33,9 @@ int own_pair_offsets(enum own_pair pair, uint64_t *begin, uint64_t *end);
 int own_child__run(struct own_child *c, enum own_pair pair, uint32_t n, int on_thread,
 		   uint64_t *ns);
 
+/* Runs a pair once in a forked child of the child's; -EFAULT when that one dies of it. */
+int own_child__run_forked(struct own_child *c, enum own_pair pair);
+
 /* The five bytes that the child itself reads at the pair's first site. */
 int own_child__text(struct own_child *c, enum own_pair pair, uint8_t bytes[5]);
 

@@ -13,31 +13,53 @@
 
 #include "model/snapshot.h"
 #include "plan/plan.h"
+#include "trace/host.h"
+#include "trace/price.h"
+#include "trace/target.h"
 
 struct session_opts {
 	struct plan_opts plan;
 	const pid_t *pids;
 	size_t npids;
-	bool follow;
+	bool follow;	       /* forked children too: links then hold for all processes */
 	bool force_perf_event; /* QBPF_FORCE_PERF_EVENT=1: no uprobe_multi, for tests */
+	bool measure_price;
 	double max_overhead_pct; /* 0: none */
-	uint32_t max_nodes, max_cells;
 };
 
 struct session;
 
 int session__new(const struct session_opts *o, struct session **out, struct err *e);
 void session__free(struct session *s);
+
+/* Reads the target's objects, selects and checks: the plan is complete, nothing is armed. */
 int session__discover(struct session *s, struct err *e);
+/* Loads the programs and measures the price. Needs the plan for the size of the maps. */
 int session__load(struct session *s, struct err *e);
+/* Arms what the plan allows. 0 also when nothing could be armed: see session__armed. */
 int session__arm(struct session *s, struct err *e);
 void session__disarm(struct session *s);
+/* Number of spans that are seen by at least one armed probe. */
+size_t session__armed(const struct session *s, size_t *sites);
+
+/* The objects that have appeared since: select, check and arm what they hold. */
+int session__rescan(struct session *s, struct err *e);
+
 const struct plan *session__plan(const struct session *s);
 const struct plan_object *session__objects(const struct session *s, size_t *n);
+const struct target *session__target(const struct session *s);
+const uint64_t *session__price(const struct session *s); /* PRICE_N entries, 0: unknown */
+/* Warns about each pattern that has matched nothing; returns how many there are. */
+size_t session__warn_unmatched(const struct session *s);
 
-/* fd to poll for notices; session__poll handles what is there. 1: all targets ended. */
+/* fd to poll; session__poll handles what is there. 1: all targets have ended. */
 int session__fd(const struct session *s);
 int session__poll(struct session *s, struct err *e);
+/* Once a second: sweeps keys, keeps to --max-overhead, looks for new objects where the dynamic
+ * linker could not be hooked. */
+int session__tick(struct session *s, struct err *e);
+/* The price of a hit without a session, for `qbpf list`; zeros when it cannot be had. */
+void session__measure_host(const struct host *host, struct price *out);
 int session__snapshot(struct session *s, struct snapshot **out, struct err *e);
 
 #endif

@@ -1,0 +1,346 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# timeout: 300
+"""qbpf attach on live programs: exact counts, pairing, threads, ways out, the target unharmed."""
+
+import os
+import signal
+import subprocess
+import time
+
+from harness import (
+    BUILD,
+    Qbpf,
+    Skip,
+    Workload,
+    attach_json,
+    between,
+    case,
+    check,
+    equal,
+    main,
+    spans,
+    summary,
+    trace,
+    tree_paths,
+    work,
+)
+
+
+@case
+def nested_functions():
+    """outer (3 ms) calls inner (1 ms): exact counts, times, call tree"""
+    doc, counts = trace([work("w_funcs"), "nest", 10], "-f", "outer", "-f", "inner")
+    s = spans(doc)
+    equal(s["outer"]["count"], counts["outer"], "outer")
+    equal(s["inner"]["count"], counts["inner"], "inner")
+    between(s["inner"]["min_ns"], 900_000, 50_000_000, "inner min")
+    between(s["outer"]["min_ns"], 2_900_000, 80_000_000, "outer min")
+    check(s["outer"]["sum_ns"] >= s["inner"]["sum_ns"], "outer >= inner")
+    t = tree_paths(doc)
+    equal(t["outer/inner"]["count"], counts["inner"], "inner under outer")
+    check("inner" not in t, "inner is not a root")
+    equal(
+        t["outer"]["self_ns"],
+        t["outer"]["sum_ns"] - t["outer/inner"]["sum_ns"],
+        "self = total - children",
+    )
+    for sp in s.values():
+        check(sp["min_ns"] <= sp["p50_ns"] <= sp["p90_ns"] <= sp["max_ns"], "percentiles in order")
+
+
+@case
+def fib_recursion():
+    """fib(10): 177 calls, every one paired"""
+    doc, _ = trace([work("w_funcs"), "fib", 10], "-f", "fib")
+    s = spans(doc)["fib"]
+    equal(s["count"], 177, "fib(10)")
+    equal(s.get("open", 0), 0, "open")
+    equal(s.get("orphan_ends", 0), 0, "orphans")
+
+
+@case
+def deep_recursion():
+    """recursion deeper than the stack of frames: counted, never wrong"""
+    doc, counts = trace([work("w_funcs"), "deep", 100], "-f", "deep", "-f", "small")
+    s = spans(doc)["deep"]
+    lost = doc["lost"]["by_probe"]["deep"]
+    equal(s["count"] + lost, counts["deep"], "paired + counted as lost")
+    equal(doc["lost"]["events"], lost, "lost in all")
+    between(s["count"], 63, 64, "the frames that fit are all paired")
+
+
+@case
+def tail_calls():
+    """tail calls: caller and callee both counted"""
+    doc, counts = trace(
+        [work("w_tail"), "tail", 1000], "-f", "tail_caller", "-f", "tail_target"
+    )
+    s = spans(doc)
+    equal(s["tail_caller"]["count"], counts["tail_caller"], "tail_caller")
+    equal(s["tail_target"]["count"], counts["tail_target"], "tail_target")
+
+
+@case
+def longjmp_loop():
+    """longjmp out of six frames, 500 times: depth never creeps"""
+    doc, counts = trace(
+        [work("w_funcs"), "longjmp", 500], "-f", "catcher", "-f", "jumper", "-f", "small"
+    )
+    s = spans(doc)
+    equal(s["catcher"]["count"], counts["catcher"], "catcher")
+    equal(s["jumper"]["count"], 0, "no jumper ever returned")
+    equal(s["jumper"]["abandoned"], counts["jumper"], "each is abandoned")
+    equal(s["small"]["count"], 1, "small after it")
+    check("small" in tree_paths(doc), "small is a root: nothing is left open above it")
+
+
+@case
+def threads_exact():
+    """8 threads, 20,000 calls each: every count exact"""
+    doc, counts = trace([work("w_funcs"), "threads", 20000, 8], "-f", "small", "--returns", "ret")
+    s = spans(doc)["small"]
+    equal(s["count"], counts["small"], "small")
+    equal(doc.get("lost", {}).get("events", 0), 0, "lost")
+
+
+@case
+def threads_200():
+    """200 threads come and go"""
+    doc, counts = trace([work("w_funcs"), "threads", 200, 200], "-f", "small")
+    equal(spans(doc)["small"]["count"], counts["small"], "small")
+
+
+@case
+def markers_and_tree():
+    """markers pair; perf-event links give the same"""
+    for env in ({}, {"QBPF_FORCE_PERF_EVENT": "1"}):
+        doc, counts = trace([work("w_process"), "ticks", 5000], qenv=env)
+        s = spans(doc)["proc:tick"]
+        equal(s["count"], counts["tick"], f"ticks {env}")
+        equal(s.get("orphan_ends", 0), 0, "orphans")
+
+
+@case
+def exceptions_are_safe():
+    """4,000 exceptions on 4 threads through traced functions: all caught, destructors run"""
+    doc, counts = trace(
+        [work("w_throw"), 1000, 4],
+        "-f", "thrower", "-f", "crossed", "-f", "catching", "-f", "plain_leaf",
+    )
+    equal(counts["caught"], 4000, "caught")
+    equal(counts["destroyed"], 4000, "destructors")
+    s = spans(doc)
+    equal(s["plain_leaf(int)"]["count"], counts["plain_leaf"], "plain_leaf")
+    if "catching(int)" in s:
+        equal(s["catching(int)"]["count"], 4000, "catching")
+    for sp in s.values():
+        check(sp["count"] <= 4000, f"{sp['name']} is not overcounted")
+
+
+@case
+def late_library():
+    """a library opened after attach is armed when it appears"""
+    lib = os.path.join(BUILD, "tests", "libplugin.so")
+    with Workload([work("w_process"), "late", 300, lib]) as w, attach_json(w.pid) as q:
+        q.wait_ready()
+        w.go()
+        w.wait_for("opened")
+        q.wait_err("newly mapped")
+        w.go()
+        counts = w.finish()
+        s = spans(summary(q.finish()))
+        equal(s["plugin:work"]["count"], counts["plugin"], "plugin spans")
+        equal(s["proc:tick"]["count"], 1, "the first tick")
+
+
+@case
+def fork_in_span():
+    """fork inside a span: parent exact, children untouched and not counted"""
+    doc, counts = trace([work("w_process"), "fork", 50])
+    s = spans(doc)
+    equal(counts["children_ok"], 50, "children ended well")
+    equal(s["proc:tick"]["count"], counts["tick_parent"], "parent's ticks")
+    equal(s["proc:outer"]["count"], 1, "parent's outer")
+
+
+@case
+def follow_children():
+    """--follow: the children's spans too; a child starts with an empty stack"""
+    doc, counts = trace([work("w_process"), "fork", 50], "--follow")
+    s = spans(doc)
+    equal(s["proc:tick"]["count"], 100, "parent and children")
+    equal(s["proc:outer"]["count"], 1, "outer")
+    equal(s["proc:outer"]["orphan_ends"], 50, "the children's ends are orphans")
+
+
+@case
+def exec_goes_on():
+    """exec: the new image of the same process is traced"""
+    doc, _ = trace_exec()
+    between(spans(doc)["proc:tick"]["count"], 1, 201, "ticks over exec")
+
+
+def trace_exec():
+    with Workload([work("w_process"), "exec", 200]) as w, attach_json(w.pid) as q:
+        q.wait_ready()
+        w.out = b""
+        w.go()
+        w.wait_for("ready")
+        w.go()
+        counts = w.finish()
+        return summary(q.finish()), counts
+
+
+@case
+def thread_exit_in_span():
+    """threads that end inside a span: abandoned, counted"""
+    doc, counts = trace([work("w_process"), "inside", 200])
+    # inside__begin has no partner marker: it is an instant
+    s = spans(doc)
+    equal(s["proc:inside__begin"]["count"], counts["inside"], "begins")
+
+
+@case
+def open_span_at_stop():
+    """a span still open at the stop is reported as open, not in the histogram"""
+    with Workload([work("w_process"), "sleep"]) as w, attach_json(w.pid) as q:
+        q.wait_ready()
+        w.go()
+        while open(f"/proc/{w.pid}/stat").read().rsplit(")", 1)[1].split()[0] != "S":
+            time.sleep(0.01)
+        time.sleep(0.2)
+        s = spans(summary(q.stop()))["proc:outer"]
+        equal(s["count"], 0, "closed")
+        equal(s["open"], 1, "open")
+        check(w.p.poll() is None, "target goes on")
+
+
+@case
+def target_killed():
+    """the target is killed: final report and exit code 0"""
+    with Workload([work("w_process"), "busy"]) as w, attach_json(w.pid) as q:
+        q.wait_ready()
+        w.go()
+        time.sleep(0.3)
+        os.kill(w.pid, signal.SIGKILL)
+        s = spans(summary(q.finish()))["proc:tick"]
+        check(s["count"] > 10, "counted before")
+
+
+@case
+def attach_100_times():
+    """attach to a busy loop 40 times: no negative, no creeping depth, target goes on"""
+    with Workload([work("w_process"), "busy"]) as w:
+        w.go()
+        for _ in range(40):
+            with attach_json(w.pid, "-d", "0.05") as q:
+                s = spans(summary(q.finish()))["proc:tick"]
+                check(s["count"] > 0, "counted")
+                check(s.get("orphan_ends", 0) <= 1, "at most the first end is an orphan")
+                check(s.get("open", 0) <= 1, "at most one open")
+                between(s["max_ns"], s["min_ns"], 10**10, "max")
+        check(w.p.poll() is None, "target goes on")
+
+
+@case
+def sigkill_leaves_nothing():
+    """SIGKILL of qbpf while armed: no link, no program, the target goes on"""
+    with Workload([work("w_process"), "busy"]) as w:
+        w.go()
+        for delay in (0.0, 0.02, 0.05, 0.1, 0.3):
+            with Qbpf("attach", "-p", w.pid) as q:
+                if delay == 0.3:
+                    q.wait_ready()
+                time.sleep(delay)
+                os.kill(q.p.pid, signal.SIGKILL)
+                q.p.wait()
+            check(w.p.poll() is None, "target goes on")
+        out = ""
+        for _ in range(100):
+            out = subprocess.run(["bpftool", "link"], capture_output=True, text=True).stdout
+            if "uprobe" not in out:
+                break
+            time.sleep(0.05)
+        check("uprobe" not in out, f"links left: {out}")
+        text = open(f"/proc/{w.pid}/status").read()
+        check("State:\tR" in text or "State:\tS" in text, "target runs")
+
+
+@case
+def interval_and_usr1():
+    """-i prints a line an interval; SIGUSR1 prints one now; the last is the final one"""
+    with Workload([work("w_process"), "busy"]) as w, attach_json(
+        w.pid, "-i", "0.2", "-d", "1.1"
+    ) as q:
+        q.wait_ready()
+        w.go()
+        os.kill(q.p.pid, signal.SIGUSR1)
+        lines = [summary(x) for x in q.finish().splitlines()]
+        between(len(lines), 5, 8, "lines")
+        counts = [spans(d)["proc:tick"]["count"] for d in lines]
+        equal(counts, sorted(counts), "counts grow")
+
+
+@case
+def json_file_and_plain():
+    """--json=FILE writes the document there and the plain report on stdout"""
+    path = os.path.join(BUILD, "tests", "summary.json")
+    with Workload([work("w_process"), "ticks", 1000]) as w, Qbpf(
+        "attach", "-p", w.pid, f"--json={path}"
+    ) as q:
+        q.wait_ready()
+        w.go()
+        w.finish()
+        out = q.finish()
+        check("proc:tick" in out, "plain report")
+        check("\x1b" not in out, "no escape bytes")
+        doc = summary(open(path).read())
+        equal(spans(doc)["proc:tick"]["count"], 1000, "count in the file")
+        os.unlink(path)
+
+
+@case
+def max_overhead():
+    """--max-overhead detaches the dearest span and says so"""
+    with Workload([work("w_process"), "busy"]) as w, attach_json(
+        w.pid, "--max-overhead", "1", "-d", "4"
+    ) as q:
+        q.wait_ready()
+        w.go()
+        out = q.finish()
+        check("detached proc:tick" in q.err_text(), q.err_text())
+        first = spans(summary(out))["proc:tick"]["count"]
+        check(first > 0, "counted until then")
+        check(w.p.poll() is None, "target goes on")
+
+
+@case
+def two_targets():
+    """-p A,B: both processes in one session"""
+    with Workload([work("w_process"), "ticks", 300]) as a, Workload(
+        [work("w_process"), "ticks", 500]
+    ) as b, attach_json(f"{a.pid},{b.pid}") as q:
+        q.wait_ready()
+        a.go()
+        a.finish()
+        b.go()
+        b.finish()
+        equal(spans(summary(q.finish()))["proc:tick"]["count"], 800, "both")
+
+
+@case
+def others_pay_nothing():
+    """another process of the same program is not counted"""
+    with Workload([work("w_process"), "ticks", 300]) as a, Workload(
+        [work("w_process"), "ticks", 500]
+    ) as b, attach_json(a.pid) as q:
+        q.wait_ready()
+        b.go()
+        b.finish()
+        a.go()
+        a.finish()
+        equal(spans(summary(q.finish()))["proc:tick"]["count"], 300, "only A")
+
+
+main()

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""qbpf run: from the first instruction, the child's status passed on, no child left behind."""
+
+import os
+import signal
+import subprocess
+import time
+
+from harness import QBPF, Qbpf, case, check, equal, main, spans, summary, work
+
+
+def run(*args, stdin="go\n", env=None):
+    return subprocess.run(
+        [QBPF, "run", *map(str, args)],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **(env or {})},
+    )
+
+
+def doc_of(r):
+    return summary(r.stdout[r.stdout.index("{") :])
+
+
+def pids_of(text):
+    """Running processes whose command line holds this text."""
+    out = []
+    for p in os.listdir("/proc"):
+        if not p.isdigit() or int(p) == os.getpid():
+            continue
+        try:
+            cmd = open(f"/proc/{p}/cmdline", "rb").read().decode(errors="replace")
+        except OSError:
+            continue
+        if text in cmd:
+            out.append(int(p))
+    return out
+
+
+@case
+def first_instruction():
+    """every span from the first instruction on, with both kinds of link"""
+    for env in ({}, {"QBPF_FORCE_PERF_EVENT": "1"}):
+        r = run("--json", "--", work("w_process"), "ticks", 700, env=env)
+        equal(r.returncode, 0, r.stderr)
+        equal(spans(doc_of(r))["proc:tick"]["count"], 700, "ticks")
+
+
+@case
+def status_is_passed_on():
+    """exit code and signal of the child"""
+    equal(run("--", work("w_process"), "exit", 42).returncode, 42, "exit code")
+    r = run("-f", "main", "--", "/bin/sh", "-c", "exit 3")
+    check(r.returncode in (1, 3), "sh has no main symbol: 1, or 3 when it has")
+    with Qbpf("run", "--", work("w_process"), "busy") as q:
+        time.sleep(0.7)
+        kids = pids_of("w_process\0busy")
+        kids = [k for k in kids if k != q.p.pid]
+        equal(len(kids), 1, "one child")
+        os.kill(kids[0], signal.SIGTERM)
+        q.finish(code=128 + signal.SIGTERM)
+
+
+@case
+def no_such_program():
+    """a program that cannot be started: one line, exit 1"""
+    r = run("--", "/no/such/program")
+    equal(r.returncode, 1, "code")
+    equal(len(r.stderr.strip().splitlines()), 1, r.stderr)
+    check("No such file" in r.stderr, r.stderr)
+
+
+@case
+def missing_probe():
+    """no such probe with run: exit 1, the child is not left behind"""
+    r = run("-u", "nosuch:probe", "--", work("w_process"), "busy")
+    equal(r.returncode, 1, r.stderr)
+    check("nosuch:probe" in r.stderr, r.stderr)
+    equal(pids_of("w_process\0busy"), [], "child left behind")
+
+
+@case
+def duration_ends_child():
+    """-d: the report, and the child is ended"""
+    r = run("-d", "0.5", "--json", "--", work("w_process"), "busy")
+    equal(r.returncode, 0, r.stderr)
+    check(spans(doc_of(r))["proc:tick"]["count"] > 0, "counted")
+    equal(pids_of("w_process\0busy"), [], "child left behind")
+
+
+@case
+def sigkill_of_qbpf():
+    """SIGKILL of qbpf at any moment of the start: the child goes on unharmed"""
+    for delay in (0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.4):
+        p = subprocess.Popen(
+            [QBPF, "run", "--", work("w_process"), "busy"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        p.stdin.write(b"go\n")
+        p.stdin.flush()
+        time.sleep(delay)
+        p.kill()
+        p.wait()
+        time.sleep(0.3)
+        for k in pids_of("w_process\0busy"):
+            state = open(f"/proc/{k}/stat").read().rsplit(")", 1)[1].split()[0]
+            os.kill(k, signal.SIGKILL)
+            check(state in "RS", f"child is in state {state} after {delay}")
+
+
+@case
+def signals_reach_child():
+    """SIGTERM to qbpf reaches the child; the report follows"""
+    with Qbpf("run", "--json", "--", "sh", "-c", "exec " + work("w_process") + " busy") as q:
+        q.wait_ready()
+        out = q.stop(signal.SIGTERM, code=128 + signal.SIGTERM)
+        check("qbpf.summary/1" in out, "report")
+
+
+@case
+def follow_run():
+    """run --follow of a shell that starts the program: its spans are seen"""
+    r = run("--follow", "--wait", "--json", "--", "/bin/sh", "-c",
+            work("w_process") + " ticks 300; exit 5")
+    equal(r.returncode, 5, r.stderr)
+    doc = doc_of(r)
+    check("proc:tick" in spans(doc), "found after exec in a child")
+
+
+main()

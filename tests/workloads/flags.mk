@@ -1,0 +1,11 @@
+cflags_w_funcs   := -Wno-infinite-recursion -fno-optimize-sibling-calls
+libs_w_process   := -ldl
+
+# tail_caller must be a jump.
+$(BUILD)/tests/w_tail: tests/workloads/w_funcs.c
+	@mkdir -p $(@D)
+	$(CC) -Iinclude -O2 -g -MMD -MP -MF $@.d -Wno-infinite-recursion $< -o $@ -lpthread
+$(BUILD)/tests/libplugin.so: tests/workloads/plugin.c
+	@mkdir -p $(@D)
+	$(CC) -Iinclude -O2 -g -fPIC -shared -MMD -MP -MF $@.d $< -o $@
+EXTRA_WORKS += $(BUILD)/tests/w_tail $(BUILD)/tests/libplugin.so

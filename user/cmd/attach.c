@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* qbpf attach: trace a running process. */
+#include <time.h>
+
+#include "cmd/cmd.h"
+#include "cmd/watch.h"
+#include "log.h"
+
+int cmd_attach(int argc, char **argv)
+{
+	struct session_opts so;
+	struct session *s = NULL;
+	struct options o;
+	struct timespec ts;
+	struct err e = {{0}};
+	uint64_t start_ns;
+	int err;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	start_ns = ts.tv_sec * 1000000000ull + ts.tv_nsec;
+	if (options__parse(&o, OPT_ATTACH, argc, argv)) {
+		options__clear(&o);
+		return EXIT_USAGE;
+	}
+	if (o.help) {
+		options__help(OPT_ATTACH);
+		options__clear(&o);
+		return EXIT_OK;
+	}
+	err = watch__block_signals(&e);
+	if (err)
+		goto out;
+	watch__session_opts(&o, &so);
+	err = session__new(&so, &s, &e);
+	if (err)
+		goto out;
+	err = watch__prepare(s, &o, o.wait, &e);
+	if (err)
+		goto out;
+	err = watch__loop(s, &o, NULL, NULL, start_ns, &e);
+out:
+	if (err)
+		log_err("%s", e.text);
+	session__free(s);
+	options__clear(&o);
+	return err ? EXIT_FAILED : EXIT_OK;
+}

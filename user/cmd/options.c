@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The options of attach, run and list; see options.h. */
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/options.h"
+#include "log.h"
+
+struct option_def {
+	int code; /* the short letter, or a number above 255 */
+	const char *name;
+	const char *arg; /* NULL: none; "[=FILE]": optional */
+	unsigned int commands;
+	const char *section;
+	const char *help;
+};
+
+enum {
+	CODE_RETURNS = 256,
+	CODE_MAX_OVERHEAD,
+	CODE_FOLLOW,
+	CODE_UNSAFE,
+	CODE_JSON,
+	CODE_PLAIN,
+	CODE_WAIT,
+	CODE_MAX_SPANS,
+};
+
+#define ALL   (OPT_ATTACH | OPT_RUN | OPT_LIST)
+#define TRACE (OPT_ATTACH | OPT_RUN)
+
+static const struct option_def defs[] = {
+	{'p', "pid", "PID[,PID...]", OPT_ATTACH | OPT_LIST, "Target", "the process to look at"},
+	{'u', "marker", "GLOB", ALL, "What to trace",
+	 "USDT markers provider:name (default: all but the C library's)"},
+	{'f', "function", "GLOB", ALL, "What to trace",
+	 "functions, demangled or raw; OBJ!GLOB limits it to one object"},
+	{'s', "span", "NAME=BEGIN..END[,key=argN]", ALL, "What to trace",
+	 "a span by hand; a key pairs across threads"},
+	{CODE_RETURNS, "returns", "auto|guard|uretprobe|ret|none", ALL, "What to trace",
+	 "how function ends are seen (default auto)"},
+	{CODE_UNSAFE, "unsafe", NULL, ALL, "What to trace", "arm what preflight refuses"},
+	{CODE_MAX_SPANS, "max-spans", "N", ALL, "What to trace",
+	 "refuse a selection of more spans (default 4096)"},
+	{CODE_FOLLOW, "follow", NULL, TRACE, "How", "forked children too"},
+	{CODE_WAIT, "wait", NULL, TRACE, "How",
+	 "go on when nothing matches yet: a library may be opened later"},
+	{'d', "duration", "SEC", TRACE, "How", "stop after SEC seconds"},
+	{'i', "interval", "SEC", TRACE, "How", "interval of the live view and of reports"},
+	{CODE_MAX_OVERHEAD, "max-overhead", "PCT", TRACE, "How",
+	 "detach the dearest spans above PCT % of one CPU"},
+	{CODE_JSON, "json", "[=FILE]", ALL, "Output",
+	 "one JSON document, on stdout or in FILE (with -i: a line per interval)"},
+	{CODE_PLAIN, "plain", NULL, TRACE, "Output", "no full-screen view"},
+	{'v', "verbose", NULL, ALL, "Output", "say more (-vv: libbpf too)"},
+	{'q', "quiet", NULL, ALL, "Output", "errors only on stderr"},
+	{'h', "help", NULL, ALL, "Output", "this text"},
+};
+
+#define NDEFS (sizeof(defs) / sizeof(defs[0]))
+
+static const char *command_name(enum opt_command c)
+{
+	return c == OPT_ATTACH ? "attach" : c == OPT_RUN ? "run" : "list";
+}
+
+static const char *command_usage(enum opt_command c)
+{
+	switch (c) {
+	case OPT_ATTACH:
+		return "-p PID[,PID...] [OPTION...]";
+	case OPT_RUN:
+		return "[OPTION...] -- CMD [ARG...]";
+	default:
+		return "(-p PID | FILE) [OPTION...]";
+	}
+}
+
+void options__help(enum opt_command cmd)
+{
+	const char *section = "";
+	char left[64];
+
+	printf("usage: qbpf %s %s\n", command_name(cmd), command_usage(cmd));
+	for (size_t i = 0; i < NDEFS; i++) {
+		const struct option_def *d = &defs[i];
+		bool optional = d->arg && d->arg[0] == '[' && d->arg[1] == '=';
+
+		if (!(d->commands & (unsigned int)cmd))
+			continue;
+		if (strcmp(section, d->section)) {
+			section = d->section;
+			printf("\n%s:\n", section);
+		}
+		snprintf(left, sizeof(left), "%s%c%s --%s%s%s", d->code < 256 ? "-" : " ",
+			 d->code < 256 ? d->code : ' ', d->code < 256 ? "," : " ", d->name,
+			 d->arg && !optional ? " " : "", d->arg ? d->arg : "");
+		if (strlen(left) > 30)
+			printf("  %s\n  %-30s  %s\n", left, "", d->help);
+		else
+			printf("  %-30s  %s\n", left, d->help);
+	}
+}
+
+static int parse_pids(struct options *o, const char *text)
+{
+	const char *p = text;
+
+	for (;;) {
+		char *end;
+		long v;
+		pid_t *pids;
+
+		errno = 0;
+		v = strtol(p, &end, 10);
+		if (!isdigit((unsigned char)*p) || errno || v <= 0 || v > INT_MAX ||
+		    (*end && *end != ',')) {
+			log_err("-p %s: not a process id", text);
+			return -EINVAL;
+		}
+		pids = realloc(o->pids, (o->npids + 1) * sizeof(*pids));
+		if (!pids)
+			return -ENOMEM;
+		o->pids = pids;
+		o->pids[o->npids++] = v;
+		if (!*end)
+			return 0;
+		p = end + 1;
+	}
+}
+
+static int parse_number(const char *option, const char *text, double min, double *out)
+{
+	char *end;
+	double v = strtod(text, &end);
+
+	if (end == text || *end || !isfinite(v) || v < min || v > 1e9) {
+		log_err("%s %s: not a number of at least %g", option, text, min);
+		return -EINVAL;
+	}
+	*out = v;
+	return 0;
+}
+
+static int append(const char ***list, size_t *n, const char *text)
+{
+	const char **l = realloc(*list, (*n + 1) * sizeof(*l));
+
+	if (!l)
+		return -ENOMEM;
+	*list = l;
+	l[(*n)++] = text;
+	return 0;
+}
+
+static int apply(struct options *o, int code, char *arg)
+{
+	double v;
+	int err;
+
+	switch (code) {
+	case 'p':
+		return parse_pids(o, arg);
+	case 'u':
+		return append(&o->plan.markers, &o->plan.nmarkers, arg);
+	case 'f':
+		return append(&o->plan.funcs, &o->plan.nfuncs, arg);
+	case 's':
+		return append(&o->plan.spans, &o->plan.nspans, arg);
+	case CODE_RETURNS:
+		err = return_way_parse(arg, &o->plan.returns);
+		if (err)
+			log_err("--returns %s: one of auto, guard, uretprobe, ret, none", arg);
+		return err;
+	case CODE_UNSAFE:
+		o->plan.unsafe = true;
+		return 0;
+	case CODE_MAX_SPANS:
+		err = parse_number("--max-spans", arg, 1, &v);
+		if (!err)
+			o->plan.max_spans = v < QBPF_SPANS_MAX / 2 ? (size_t)v
+								   : QBPF_SPANS_MAX / 2;
+		return err;
+	case CODE_FOLLOW:
+		o->follow = true;
+		return 0;
+	case CODE_WAIT:
+		o->wait = true;
+		return 0;
+	case 'd':
+		return parse_number("-d", arg, 0.001, &o->duration_s);
+	case 'i':
+		return parse_number("-i", arg, 0.01, &o->interval_s);
+	case CODE_MAX_OVERHEAD:
+		return parse_number("--max-overhead", arg, 0.001, &o->max_overhead_pct);
+	case CODE_JSON:
+		o->json = true;
+		o->json_file = arg;
+		return 0;
+	case CODE_PLAIN:
+		o->plain = true;
+		return 0;
+	case 'v':
+		o->verbose++;
+		return 0;
+	case 'q':
+		o->quiet = true;
+		return 0;
+	case 'h':
+		o->help = true;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+/* getopt's tables from ours. */
+static void build_tables(enum opt_command cmd, char *shorts, struct option *longs)
+{
+	size_t n = 0;
+
+	if (cmd == OPT_RUN)
+		*shorts++ = '+'; /* what follows the first word is the program's own */
+	*shorts++ = ':';
+	for (size_t i = 0; i < NDEFS; i++) {
+		const struct option_def *d = &defs[i];
+
+		if (!(d->commands & (unsigned int)cmd))
+			continue;
+		if (d->code < 256) {
+			*shorts++ = d->code;
+			if (d->arg)
+				*shorts++ = ':';
+		}
+		longs[n++] = (struct option){
+			.name = d->name,
+			.has_arg = !d->arg ? no_argument
+				   : d->arg[0] == '[' && d->arg[1] == '=' ? optional_argument
+									  : required_argument,
+			.val = d->code,
+		};
+	}
+	*shorts = 0;
+	memset(&longs[n], 0, sizeof(longs[n]));
+}
+
+static int check(const struct options *o, enum opt_command cmd)
+{
+	if (cmd == OPT_ATTACH && !o->npids) {
+		log_err("attach: which process? -p PID");
+		return -EINVAL;
+	}
+	if (cmd == OPT_ATTACH && o->nrest) {
+		log_err("attach: unexpected argument: %s", o->rest[0]);
+		return -EINVAL;
+	}
+	if (cmd == OPT_RUN && !o->nrest) {
+		log_err("run: which program? qbpf run [OPTION...] -- CMD [ARG...]");
+		return -EINVAL;
+	}
+	if (cmd == OPT_LIST && (o->npids > 0) + o->nrest != 1) {
+		log_err("list: one of -p PID or FILE");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int options__parse(struct options *o, enum opt_command cmd, int argc, char **argv)
+{
+	char shorts[2 * NDEFS + 4];
+	struct option longs[NDEFS + 1];
+	int c, err;
+
+	memset(o, 0, sizeof(*o));
+	o->plan.max_spans = 4096;
+	build_tables(cmd, shorts, longs);
+	opterr = 0;
+	optind = 1;
+	for (;;) {
+		int at = optind;
+
+		c = getopt_long(argc, argv, shorts, longs, NULL);
+		if (c == -1)
+			break;
+		if (c == '?' || c == ':') {
+			if (c == ':')
+				log_err("%s: needs a value", argv[optind - 1]);
+			else if (optopt && optopt < 256)
+				log_err("unknown option -%c (see qbpf %s --help)", optopt,
+					command_name(cmd));
+			else
+				log_err("unknown option %s (see qbpf %s --help)", argv[at],
+					command_name(cmd));
+			return -EINVAL;
+		}
+		err = apply(o, c, optarg);
+		if (err)
+			return err;
+	}
+	o->rest = argv + optind;
+	o->nrest = argc - optind;
+	if (o->help)
+		return 0;
+	log_max = o->quiet	    ? LOG_ERR
+		  : o->verbose > 1 ? LOG_LIBBPF
+		  : o->verbose	    ? LOG_DBG
+				    : LOG_INFO;
+	return check(o, cmd);
+}
+
+void options__clear(struct options *o)
+{
+	free(o->pids);
+	free(o->plan.markers);
+	free(o->plan.funcs);
+	free(o->plan.spans);
+}

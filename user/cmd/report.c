@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Where a session's figures go; see report.h. */
+#include <errno.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cmd/report.h"
+#include "out/json.h"
+#include "out/table.h"
+
+int report__open(struct report *r, const struct options *o, struct err *e)
+{
+	memset(r, 0, sizeof(*r));
+	r->o = o;
+	if (!o->json)
+		return 0;
+	r->json = stdout;
+	if (!o->json_file)
+		return 0;
+	r->json = fopen(o->json_file, "we");
+	if (!r->json)
+		return err_set(e, -errno, "%s: %s", o->json_file, strerror(errno));
+	return 0;
+}
+
+/* 0, or the error of what was written to f so far. */
+static int settle(struct report *r, FILE *f, struct err *e)
+{
+	int err = 0;
+
+	errno = 0;
+	if (fflush(f) || ferror(f))
+		err = errno ? -errno : -EIO;
+	if (err == -EPIPE) {
+		r->gone = true;
+		clearerr(f);
+		return 0;
+	}
+	return err ? err_set(e, err, "cannot write the report: %s", strerror(-err)) : 0;
+}
+
+static unsigned int width(void)
+{
+	struct winsize ws;
+
+	if (isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) && ws.ws_col >= 60)
+		return ws.ws_col;
+	return 0;
+}
+
+static int write_plain(struct report *r, const struct snapshot *s, bool full, struct err *e)
+{
+	struct table_opts to = {
+		.width = width(),
+		.histograms = full,
+		.tree = full,
+		.probes = full,
+		.price = full,
+	};
+
+	table__write(stdout, s, &to);
+	return settle(r, stdout, e);
+}
+
+static int write_json(struct report *r, const struct snapshot *s, bool compact, struct err *e)
+{
+	int err = json__write_summary(r->json, s, compact);
+
+	if (err && err != -EPIPE)
+		return err_set(e, err, "cannot write the report: %s", strerror(-err));
+	return settle(r, r->json, e);
+}
+
+int report__interim(struct report *r, const struct snapshot *s, struct err *e)
+{
+	int err = 0;
+
+	if (r->gone)
+		return 0;
+	if (r->json)
+		err = write_json(r, s, true, e);
+	if (!err && r->json != stdout)
+		err = write_plain(r, s, false, e);
+	return err;
+}
+
+int report__final(struct report *r, const struct snapshot *s, struct err *e)
+{
+	int err = 0;
+
+	if (r->gone)
+		return 0;
+	if (r->json)
+		err = write_json(r, s, r->o->interval_s > 0, e);
+	if (!err && r->json != stdout)
+		err = write_plain(r, s, true, e);
+	return err;
+}
+
+int report__close(struct report *r, struct err *e)
+{
+	int err = 0;
+
+	if (r->json && r->json != stdout && fclose(r->json))
+		err = err_set(e, -errno, "%s: %s", r->o->json_file, strerror(errno));
+	r->json = NULL;
+	return err;
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* qbpf run: start a program and trace it from its first instruction. */
+#include <sys/wait.h>
+#include <time.h>
+
+#include "cmd/cmd.h"
+#include "cmd/watch.h"
+#include "log.h"
+
+/* The child's status as a shell passes it on. */
+static int exit_code_of(int status)
+{
+	if (WIFSIGNALED(status))
+		return 128 + WTERMSIG(status);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_OK;
+}
+
+int cmd_run(int argc, char **argv)
+{
+	struct session_opts so;
+	struct launch *launch = NULL;
+	struct session *s = NULL;
+	struct options o;
+	struct timespec ts;
+	struct err e = {{0}};
+	uint64_t start_ns;
+	int err, status = 0;
+	pid_t pid;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	start_ns = ts.tv_sec * 1000000000ull + ts.tv_nsec;
+	if (options__parse(&o, OPT_RUN, argc, argv)) {
+		options__clear(&o);
+		return EXIT_USAGE;
+	}
+	if (o.help) {
+		options__help(OPT_RUN);
+		options__clear(&o);
+		return EXIT_OK;
+	}
+	err = watch__block_signals(&e);
+	if (err)
+		goto out;
+	err = launch__start(o.rest, &launch, &e);
+	if (err)
+		goto out;
+	pid = launch__pid(launch);
+	watch__session_opts(&o, &so);
+	so.pids = &pid;
+	so.npids = 1;
+	err = session__new(&so, &s, &e);
+	if (err)
+		goto out;
+	err = watch__prepare(s, &o, true, &e);
+	if (err)
+		goto out;
+	err = watch__loop(s, &o, launch, &status, start_ns, &e);
+out:
+	if (err) {
+		log_err("%s", e.text);
+		launch__kill(launch);
+	}
+	session__free(s);
+	launch__free(launch);
+	options__clear(&o);
+	return err ? EXIT_FAILED : exit_code_of(status);
+}

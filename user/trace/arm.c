@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* From the plan's sites to BPF links; see arm.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "log.h"
+#include "trace/arm.h"
+
+#ifndef ENOTSUPP
+#define ENOTSUPP 524 /* the kernel's own, for an instruction that it does not probe */
+#endif
+
+struct arm_link {
+	int fd;		      /* uprobe_multi */
+	struct bpf_link *link; /* perf event */
+	uint32_t span;	      /* per_span only, else 0 */
+};
+
+struct armer {
+	struct armer_opts o;
+	struct arm_link *links;
+	size_t nlinks, cap;
+	int fatal; /* an errno that would meet every further site as well */
+};
+
+/* One batch: sites of one object that share program, pid and, with per_span, span. */
+struct batch {
+	struct plan *plan;
+	const struct target *target;
+	uint32_t *sites; /* indices */
+	size_t n;
+	pid_t pid; /* 0: all */
+	int fd;	   /* of the object */
+	bool ret;
+};
+
+void arm_fd_path(int fd, char buf[32])
+{
+	snprintf(buf, 32, "/proc/self/fd/%d", fd);
+}
+
+const char *arm_strerror(int err, bool has_semaphore)
+{
+	switch (err < 0 ? -err : err) {
+	case EINVAL:
+		return has_semaphore
+			       ? "the kernel refused it (EINVAL): another tracer holds this site "
+				 "with another semaphore, or the file cannot be probed"
+			       : "the kernel refused it (EINVAL): not a place that can be probed";
+	case ENOTSUPP:
+	case EOPNOTSUPP:
+		return "the kernel does not probe this instruction (ENOTSUPP)";
+	case EPERM:
+	case EACCES:
+		return "not permitted: needs CAP_BPF and CAP_PERFMON, or root";
+	case ENOENT:
+		return "the file is gone or cannot be probed (ENOENT)";
+	case EIO:
+		return "the file cannot be read by the kernel there (EIO)";
+	case EMFILE:
+		return "too many open files: raise `ulimit -n`";
+	case ESRCH:
+		return "the target has ended";
+	default:
+		return strerror(err < 0 ? -err : err);
+	}
+}
+
+struct armer *armer__new(const struct armer_opts *o)
+{
+	struct armer *a = calloc(1, sizeof(*a));
+	struct rlimit rl;
+
+	if (!a)
+		return NULL;
+	a->o = *o;
+	/* A perf-event link is a descriptor or two a site. */
+	if (!getrlimit(RLIMIT_NOFILE, &rl) && rl.rlim_cur < rl.rlim_max) {
+		rl.rlim_cur = rl.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &rl);
+	}
+	return a;
+}
+
+static void link_close(struct arm_link *l)
+{
+	if (l->fd >= 0)
+		close(l->fd);
+	if (l->link)
+		bpf_link__destroy(l->link);
+	l->fd = -1;
+	l->link = NULL;
+}
+
+void armer__free(struct armer *a)
+{
+	if (!a)
+		return;
+	/* Newest first: begins were armed after ends. */
+	for (size_t i = a->nlinks; i-- > 0;)
+		link_close(&a->links[i]);
+	free(a->links);
+	free(a);
+}
+
+static int armer_keep(struct armer *a, int fd, struct bpf_link *link, uint32_t span)
+{
+	if (a->nlinks == a->cap) {
+		size_t cap = a->cap ? a->cap * 2 : 64;
+		struct arm_link *l = realloc(a->links, cap * sizeof(*l));
+
+		if (!l)
+			return -ENOMEM;
+		a->links = l;
+		a->cap = cap;
+	}
+	a->links[a->nlinks++] = (struct arm_link){.fd = fd, .link = link, .span = span};
+	return 0;
+}
+
+static uint64_t site_cookie(const struct plan *p, uint32_t idx)
+{
+	const struct plan_site *s = &p->sites[idx];
+	enum qbpf_role role = s->role;
+
+	if (role == QBPF_ROLE_ENTRY && p->spans[s->span - 1].way == RET_INSNS)
+		role = QBPF_ROLE_ENTRY_INSN;
+	return QBPF_COOKIE(s->span, role, idx + 1);
+}
+
+static int attach_multi(struct armer *a, const struct batch *b, size_t from, size_t n)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, lo);
+	const struct bpf_program *prog = b->ret ? a->o.on_return : a->o.on_site;
+	unsigned long *offs, *refs;
+	__u64 *cookies;
+	bool any_ref = false;
+	char path[32];
+	int fd, err;
+
+	offs = calloc(n, sizeof(*offs));
+	refs = calloc(n, sizeof(*refs));
+	cookies = calloc(n, sizeof(*cookies));
+	if (!offs || !refs || !cookies) {
+		err = -ENOMEM;
+		goto out;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const struct plan_site *s = &b->plan->sites[b->sites[from + i]];
+
+		offs[i] = s->off;
+		refs[i] = s->sema_off;
+		any_ref |= s->sema_off != 0;
+		cookies[i] = site_cookie(b->plan, b->sites[from + i]);
+	}
+	arm_fd_path(b->fd, path);
+	lo.uprobe_multi.path = path;
+	lo.uprobe_multi.offsets = offs;
+	lo.uprobe_multi.ref_ctr_offsets = any_ref ? refs : NULL;
+	lo.uprobe_multi.cookies = cookies;
+	lo.uprobe_multi.cnt = n;
+	lo.uprobe_multi.pid = b->pid;
+	lo.uprobe_multi.flags = b->ret ? BPF_F_UPROBE_MULTI_RETURN : 0;
+	fd = bpf_link_create(bpf_program__fd(prog), 0, BPF_TRACE_UPROBE_MULTI, &lo);
+	if (fd < 0) {
+		err = fd;
+		goto out;
+	}
+	err = armer_keep(a, fd, NULL,
+			 a->o.per_span ? b->plan->sites[b->sites[from]].span : 0);
+	if (err)
+		close(fd);
+out:
+	free(offs);
+	free(refs);
+	free(cookies);
+	return err;
+}
+
+static int attach_perf(struct armer *a, const struct bpf_program *prog, int fd, pid_t pid,
+		       uint64_t off, uint64_t sema_off, uint64_t cookie, bool ret, uint32_t span)
+{
+	LIBBPF_OPTS(bpf_uprobe_opts, uo);
+	struct bpf_link *link;
+	char path[32];
+	int err;
+
+	arm_fd_path(fd, path);
+	uo.bpf_cookie = cookie;
+	uo.ref_ctr_offset = sema_off;
+	uo.retprobe = ret;
+	uo.attach_mode = PROBE_ATTACH_MODE_LINK;
+	link = bpf_program__attach_uprobe_opts(prog, pid ? pid : -1, path, off, &uo);
+	if (!link)
+		return -errno;
+	err = armer_keep(a, -1, link, span);
+	if (err)
+		bpf_link__destroy(link);
+	return err;
+}
+
+static bool errno_is_fatal(int err)
+{
+	return err == -EPERM || err == -EACCES || err == -EMFILE || err == -ENOMEM ||
+	       err == -ESRCH;
+}
+
+/* With several processes a site is armed if it is in any, and a refusal is never forgotten. */
+static void site_result(struct plan_site *s, int err)
+{
+	if (err)
+		s->arm_errno = err;
+	else
+		s->armed = true;
+}
+
+/* Arms b->sites[from .. from + n); halves the batch on refusal. */
+static void batch_arm(struct armer *a, const struct batch *b, size_t from, size_t n)
+{
+	int err;
+
+	if (!n)
+		return;
+	if (a->fatal) {
+		for (size_t i = from; i < from + n; i++)
+			b->plan->sites[b->sites[i]].arm_errno = a->fatal;
+		return;
+	}
+	if (a->o.multi) {
+		err = attach_multi(a, b, from, n);
+		if (err && n > 1 && !errno_is_fatal(err)) {
+			batch_arm(a, b, from, n / 2);
+			batch_arm(a, b, from + n / 2, n - n / 2);
+			return;
+		}
+		for (size_t i = from; i < from + n; i++) {
+			struct plan_site *s = &b->plan->sites[b->sites[i]];
+
+			site_result(s, err);
+		}
+		if (err && errno_is_fatal(err))
+			a->fatal = err;
+		return;
+	}
+	for (size_t i = from; i < from + n; i++) {
+		struct plan_site *s = &b->plan->sites[b->sites[i]];
+
+		err = a->fatal ? a->fatal
+			       : attach_perf(a, b->ret ? a->o.on_return : a->o.on_site, b->fd,
+					     b->pid, s->off, s->sema_off,
+					     site_cookie(b->plan, b->sites[i]), b->ret,
+					     a->o.per_span ? s->span : 0);
+		site_result(s, err);
+		if (err && errno_is_fatal(err))
+			a->fatal = err;
+	}
+}
+
+/*
+ * Ends before begins: a target that runs while it is being armed then shows orphan ends, which
+ * are counted and dropped, never begins whose end went by unseen.
+ */
+static int role_rank(enum qbpf_role r)
+{
+	switch (r) {
+	case QBPF_ROLE_RETURN:
+		return 0;
+	case QBPF_ROLE_END:
+	case QBPF_ROLE_KEY_END:
+	case QBPF_ROLE_RET_INSN:
+	case QBPF_ROLE_TAIL_JUMP:
+		return 1;
+	default:
+		return 2;
+	}
+}
+
+struct sort_key {
+	uint32_t idx, object, span;
+	int rank;
+};
+
+static int by_batch(const void *x, const void *y)
+{
+	const struct sort_key *a = x, *b = y;
+
+	if (a->span != b->span)
+		return a->span < b->span ? -1 : 1;
+	if (a->object != b->object)
+		return a->object < b->object ? -1 : 1;
+	if (a->rank != b->rank)
+		return a->rank - b->rank;
+	return a->idx < b->idx ? -1 : a->idx > b->idx;
+}
+
+static bool site_may_be_armed(const struct plan *p, const struct plan_site *s)
+{
+	if (s->armed || s->arm_errno)
+		return false;
+	if (s->verdict != VERDICT_ARM && s->verdict != VERDICT_RELOCATED)
+		return false;
+	return s->span && p->spans[s->span - 1].armed;
+}
+
+static void arm_sorted(struct armer *a, struct plan *p, const struct target *t,
+		       const struct sort_key *keys, size_t n, pid_t pid)
+{
+	uint32_t *sites = malloc((n ? n : 1) * sizeof(*sites));
+	struct batch b = {.plan = p, .target = t, .sites = sites, .pid = pid};
+	size_t i = 0, j;
+
+	if (!sites)
+		return;
+	while (i < n) {
+		bool ret = keys[i].rank == 0;
+
+		for (j = i; j < n && keys[j].object == keys[i].object &&
+			    keys[j].span == keys[i].span && (keys[j].rank == 0) == ret;
+		     j++)
+			sites[j - i] = keys[j].idx;
+		b.n = j - i;
+		b.ret = ret;
+		b.fd = t->objects[keys[i].object].fd;
+		batch_arm(a, &b, 0, b.n);
+		i = j;
+	}
+	free(sites);
+}
+
+int armer__arm(struct armer *a, struct plan *p, const struct target *t, size_t from,
+	       struct err *e)
+{
+	struct sort_key *keys;
+	size_t n = 0;
+	int err = 0;
+
+	if (from >= p->nsites)
+		return 0;
+	keys = calloc(p->nsites - from, sizeof(*keys));
+	if (!keys)
+		return err_set(e, -ENOMEM, "out of memory");
+	for (size_t i = from; i < p->nsites; i++) {
+		const struct plan_site *s = &p->sites[i];
+
+		if (!site_may_be_armed(p, s))
+			continue;
+		keys[n++] = (struct sort_key){.idx = i,
+					      .object = s->object,
+					      .rank = role_rank(s->role),
+					      .span = a->o.per_span ? s->span : 0};
+	}
+	qsort(keys, n, sizeof(*keys), by_batch);
+	a->fatal = 0;
+	if (a->o.all_pids) {
+		arm_sorted(a, p, t, keys, n, 0);
+	} else {
+		for (size_t i = 0; i < t->npids; i++)
+			arm_sorted(a, p, t, keys, n, t->pids[i]);
+	}
+	free(keys);
+	if (a->fatal)
+		err = err_set(e, a->fatal, "cannot arm probes: %s", arm_strerror(a->fatal, false));
+	return err;
+}
+
+int armer__detach_span(struct armer *a, struct plan *p, uint32_t span)
+{
+	if (!a->o.per_span)
+		return -EOPNOTSUPP;
+	/* Begins were armed last and go first. */
+	for (size_t i = a->nlinks; i-- > 0;)
+		if (a->links[i].span == span)
+			link_close(&a->links[i]);
+	for (size_t i = 0; i < p->nsites; i++)
+		if (p->sites[i].span == span)
+			p->sites[i].armed = false;
+	return 0;
+}
+
+int armer__attach_extra(struct armer *a, struct bpf_program *prog, const struct target *t,
+			uint32_t object, uint64_t off, uint64_t cookie)
+{
+	size_t npids = a->o.all_pids ? 1 : t->npids;
+	int err = 0;
+
+	for (size_t i = 0; i < npids && !err; i++)
+		err = attach_perf(a, prog, t->objects[object].fd,
+				  a->o.all_pids ? 0 : t->pids[i], off, 0, cookie, false, 0);
+	return err;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Reading the session's BPF maps into a snapshot. The programs keep running meanwhile: each
+ * cell is read whole, cells are not read at the same instant, so a snapshot of a busy target
+ * can be a few hits ahead in one place of another. After disarming it is exact.
+ */
+#ifndef QBPF_TRACE_MAPS_READ_H
+#define QBPF_TRACE_MAPS_READ_H
+
+#include "model/snapshot.h"
+#include "qbpf.skel.h"
+
+/* Fills spans' histograms, counters, open frames, and the nodes. s->spans (nspans) exist with
+ * names and empty histograms. */
+int maps_read(struct qbpf_bpf *skel, struct snapshot *s, struct err *e);
+
+/* Deletes open keys begun before `before_ns`, counting them into timeouts[span id]. */
+int maps_sweep_keys(struct qbpf_bpf *skel, uint64_t before_ns, uint64_t *timeouts,
+		    size_t nspans);
+
+/* Kernel memory of all maps, bytes. */
+uint64_t maps_memory(struct qbpf_bpf *skel);
+
+#endif

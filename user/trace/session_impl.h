@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The inside of a session, shared by session*.c alone. */
+#ifndef QBPF_TRACE_SESSION_IMPL_H
+#define QBPF_TRACE_SESSION_IMPL_H
+
+#include "qbpf.skel.h"
+#include "trace/arm.h"
+#include "trace/host.h"
+#include "trace/price.h"
+#include "trace/session.h"
+
+struct session {
+	struct session_opts o;
+	struct host *host;
+	struct plan_kernel kernel;
+	struct target *target;
+	struct plan *plan;
+	struct qbpf_bpf *skel;
+	struct bpf_link *links[4]; /* tracepoints */
+	size_t nlinks;
+	struct ring_buffer *notices;
+	struct armer *armer;
+	struct price price;
+	int epfd;
+	int *pidfds; /* one for each of pid_list */
+	pid_t *pid_list;
+	size_t npidfds;
+	uint64_t start_ns;	 /* first probe armed */
+	uint64_t *key_timeouts;	 /* by span id - 1 */
+	size_t span_room, site_room; /* entries of span_counts and sites */
+	bool multi;
+	bool hooked;   /* the dynamic linker reports new objects */
+	bool fork_tried; /* kernel.nop5_fork_unsafe is known */
+	bool rescan;   /* asked for by a notice */
+	bool ended;
+	char *comm, *exe; /* of the first process, kept after its end */
+	struct snapshot *last; /* of the previous tick, for --max-overhead */
+};
+
+uint64_t now_ns(void);
+
+/* session_watch.c */
+int session__watch(struct session *s, struct err *e); /* epoll, pidfds, notices, linker hook */
+void session__unwatch(struct session *s);
+void session__hook_ldso(struct session *s, size_t from);
+
+/* session_guard.c: the unwinder's entry points for --returns guard, of objects[from ..). */
+void session__configure_guard(struct session *s, bool wanted); /* before loading */
+int session__arm_guard(struct session *s, size_t from, struct err *e);
+
+/* session_budget.c */
+int session__keep_budget(struct session *s, struct err *e);
+
+#endif

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* A session's state as the outputs see it: plan and host from here, figures from the kernel. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/maps_read.h"
+#include "trace/session_impl.h"
+
+static char *dup_or_empty(const char *s)
+{
+	return strdup(s ? s : "");
+}
+
+static const char *role_name(enum qbpf_role r)
+{
+	switch (r) {
+	case QBPF_ROLE_BEGIN:
+	case QBPF_ROLE_KEY_BEGIN:
+		return "begin";
+	case QBPF_ROLE_END:
+	case QBPF_ROLE_KEY_END:
+		return "end";
+	case QBPF_ROLE_ENTRY:
+		return "entry";
+	case QBPF_ROLE_RETURN:
+		return "return";
+	case QBPF_ROLE_RET_INSN:
+		return "ret";
+	case QBPF_ROLE_TAIL_JUMP:
+		return "tail jump";
+	default:
+		return "site";
+	}
+}
+
+static int note_append(struct snap_site_note **list, size_t *n, const struct session *s,
+		       const struct plan_site *site, const char *reason)
+{
+	struct snap_site_note *l = realloc(*list, (*n + 1) * sizeof(*l));
+	const char *name = site->span ? s->plan->spans[site->span - 1].name : "?";
+
+	if (!l)
+		return -ENOMEM;
+	*list = l;
+	l[*n].reason = dup_or_empty(reason);
+	if (asprintf(&l[*n].site, "%s (%s) at 0x%llx in %s", name, role_name(site->role),
+		     (unsigned long long)site->found_addr,
+		     s->target->objects[site->object].path) < 0)
+		l[*n].site = NULL;
+	if (!l[*n].site || !l[*n].reason) {
+		free(l[*n].site);
+		free(l[*n].reason);
+		return -ENOMEM;
+	}
+	++*n;
+	return 0;
+}
+
+static int fill_probes(const struct session *s, struct snapshot *snap)
+{
+	const struct plan *p = s->plan;
+	int err = 0;
+
+	for (size_t i = 0; i < p->nsites && !err; i++) {
+		const struct plan_site *site = &p->sites[i];
+
+		if (site->armed) {
+			snap->armed++;
+			snap->relocated += site->verdict == VERDICT_RELOCATED;
+		}
+		if (site->verdict == VERDICT_REFUSED)
+			err = note_append(&snap->refused, &snap->nrefused, s, site,
+					  site->reason);
+		else if (site->arm_errno)
+			err = note_append(&snap->failed, &snap->nfailed, s, site,
+					  arm_strerror(site->arm_errno, site->sema_off != 0));
+	}
+	if (err || !p->nnotes)
+		return err;
+	snap->notes = calloc(p->nnotes, sizeof(*snap->notes));
+	if (!snap->notes)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->nnotes; i++) {
+		snap->notes[i] = dup_or_empty(p->notes[i]);
+		if (!snap->notes[i])
+			return -ENOMEM;
+		snap->nnotes++;
+	}
+	return 0;
+}
+
+/* What an empty span reads, by the sites it is made of. */
+static uint64_t span_floor(const struct session *s, uint32_t id)
+{
+	const struct plan_span *sp = &s->plan->spans[id - 1];
+
+	if (sp->kind == SPAN_FUNC && (sp->way == RET_URETPROBE || sp->way == RET_GUARD))
+		return s->price.floor_func_ns;
+	if (sp->kind != SPAN_MARKER && sp->kind != SPAN_KEYED && sp->kind != SPAN_FUNC)
+		return 0;
+	for (size_t i = 0; i < s->plan->nsites; i++)
+		if (s->plan->sites[i].span == id && s->plan->sites[i].price != PRICE_NOP5)
+			return s->price.floor_stepped_ns;
+	return s->price.floor_marker_ns;
+}
+
+static int fill_spans(const struct session *s, struct snapshot *snap)
+{
+	const struct plan *p = s->plan;
+
+	snap->spans = calloc(p->nspans ? p->nspans : 1, sizeof(*snap->spans));
+	if (!snap->spans)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->nspans; i++) {
+		struct snap_span *sp = &snap->spans[i];
+
+		sp->name = dup_or_empty(p->spans[i].name);
+		sp->kind = p->spans[i].kind;
+		sp->way = p->spans[i].way;
+		sp->hist = hist__new(p->spans[i].hist);
+		snap->nspans = i + 1;
+		if (!sp->name || !sp->hist)
+			return -ENOMEM;
+		sp->price_ns = s->price.ns[PRICE_NOP5] ? plan_span_price(p, i + 1, s->price.ns) : 0;
+		sp->floor_ns = span_floor(s, i + 1);
+	}
+	return 0;
+}
+
+static int fill_target(const struct session *s, struct snapshot *snap)
+{
+	const struct session_opts *o = &s->o;
+
+	snap->pids = calloc(o->npids ? o->npids : 1, sizeof(*snap->pids));
+	snap->comm = dup_or_empty(s->comm);
+	snap->exe = dup_or_empty(s->exe);
+	snap->kernel = dup_or_empty(s->host->kernel);
+	snap->cpu = dup_or_empty(s->host->cpu);
+	snap->clocksource = dup_or_empty(s->host->clocksource);
+	if (!snap->pids || !snap->comm || !snap->exe || !snap->kernel || !snap->cpu ||
+	    !snap->clocksource)
+		return -ENOMEM;
+	for (size_t i = 0; i < o->npids; i++)
+		snap->pids[i] = o->pids[i];
+	snap->npids = o->npids;
+	snap->cpus = s->host->cpus;
+	snap->ended = s->ended;
+	return 0;
+}
+
+int session__snapshot(struct session *s, struct snapshot **out, struct err *e)
+{
+	struct snapshot *snap = snapshot__new();
+	int err;
+
+	if (!snap)
+		return err_set(e, -ENOMEM, "out of memory");
+	snap->start_ns = s->start_ns;
+	memcpy(snap->price_ns, s->price.ns, sizeof(snap->price_ns));
+	err = fill_target(s, snap);
+	if (!err)
+		err = fill_spans(s, snap);
+	if (!err)
+		err = fill_probes(s, snap);
+	if (err) {
+		err_set(e, err, "out of memory");
+		goto out;
+	}
+	err = maps_read(s->skel, snap, e);
+	if (err)
+		goto out;
+	snap->now_ns = now_ns();
+	snap->map_bytes = maps_memory(s->skel);
+	for (size_t i = 0; i < snap->nspans && i < s->span_room; i++)
+		snap->spans[i].key_timeouts += s->key_timeouts[i];
+	*out = snap;
+	return 0;
+out:
+	snapshot__free(snap);
+	return err;
+}

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The processes of a session and the objects they map. */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "log.h"
+#include "trace/target.h"
+
+struct target *target__new(void)
+{
+	return calloc(1, sizeof(struct target));
+}
+
+static void object_drop(struct target_object *o)
+{
+	unwind_table__free(o->unwind);
+	func_table__free(o->funcs);
+	usdt_table__free(o->markers);
+	elf_image__free(o->img);
+	o->unwind = NULL;
+	o->funcs = NULL;
+	o->markers = NULL;
+	o->img = NULL;
+}
+
+void target__drop_images(struct target *t)
+{
+	for (size_t i = 0; i < t->nobjects; i++) {
+		object_drop(&t->objects[i]);
+		t->plan_objects[i].img = NULL;
+		t->plan_objects[i].markers = NULL;
+		t->plan_objects[i].funcs = NULL;
+		t->plan_objects[i].unwind = NULL;
+	}
+}
+
+void target__free(struct target *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->nobjects; i++) {
+		struct target_object *o = &t->objects[i];
+
+		object_drop(o);
+		if (o->fd >= 0)
+			close(o->fd);
+		free(o->path);
+		free(o->unusable);
+	}
+	free(t->objects);
+	free(t->plan_objects);
+	free(t->pids);
+	free(t->exe);
+	free(t);
+}
+
+static char *read_small(const char *path, char *buf, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t have = 0;
+	ssize_t n;
+
+	if (fd < 0)
+		return NULL;
+	while (have < size - 1 && (n = read(fd, buf + have, size - 1 - have)) > 0)
+		have += n;
+	close(fd);
+	buf[have] = 0;
+	return buf;
+}
+
+/* The state letter of /proc/PID/stat, 0 when there is no such process. */
+static char pid_state(pid_t pid)
+{
+	char path[64], buf[512], *p;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (!read_small(path, buf, sizeof(buf)))
+		return 0;
+	p = strrchr(buf, ')');
+	return p && p[1] == ' ' ? p[2] : 0;
+}
+
+bool pid_is_alive(pid_t pid)
+{
+	char c = pid_state(pid);
+
+	return c && c != 'Z' && c != 'X';
+}
+
+/* A number after "Key:" in /proc/PID/status; -1 when absent. */
+static long status_field(pid_t pid, const char *key, int base)
+{
+	char path[64], buf[8192], *p;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	if (!read_small(path, buf, sizeof(buf)))
+		return -1;
+	p = strstr(buf, key);
+	if (!p || (p != buf && p[-1] != '\n'))
+		return -1;
+	return strtol(p + strlen(key), NULL, base);
+}
+
+int target__add_pid(struct target *t, pid_t pid, struct err *e)
+{
+	char path[64], buf[4096];
+	long tgid;
+	pid_t *pids;
+	ssize_t n;
+
+	for (size_t i = 0; i < t->npids; i++)
+		if (t->pids[i] == pid)
+			return 0;
+	tgid = status_field(pid, "Tgid:", 10);
+	if (tgid < 0)
+		return err_set(e, -ESRCH, "no process %d", pid);
+	if (tgid != pid)
+		return err_set(e, -EINVAL, "%d is a thread of process %ld: use -p %ld", pid, tgid,
+			       tgid);
+	if (pid_state(pid) == 'Z')
+		return err_set(e, -ESRCH, "process %d has ended (zombie)", pid);
+	if (status_field(pid, "VmSize:", 10) < 0)
+		return err_set(e, -EINVAL, "process %d is a kernel thread: it runs no user code", pid);
+	if (pid == getpid())
+		return err_set(e, -EINVAL, "process %d is qbpf itself", pid);
+	pids = realloc(t->pids, (t->npids + 1) * sizeof(*pids));
+	if (!pids)
+		return err_set(e, -ENOMEM, "out of memory");
+	t->pids = pids;
+	t->pids[t->npids++] = pid;
+	if (t->npids > 1)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	if (read_small(path, buf, sizeof(buf))) {
+		buf[strcspn(buf, "\n")] = 0;
+		snprintf(t->comm, sizeof(t->comm), "%.31s", buf);
+	}
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	n = readlink(path, buf, sizeof(buf) - 1);
+	if (n > 0) {
+		buf[n] = 0;
+		t->exe = strdup(buf);
+	}
+	return 0;
+}
+
+void target__remove_pid(struct target *t, pid_t pid)
+{
+	for (size_t i = 0; i < t->npids; i++) {
+		if (t->pids[i] != pid)
+			continue;
+		t->pids[i] = t->pids[--t->npids];
+		return;
+	}
+}
+
+static bool is_c_library(const char *path)
+{
+	static const char *const names[] = {"libc.so",	   "libc-2.",	   "libpthread.so",
+					    "libpthread-", "ld-linux",	   "ld-2.",
+					    "ld-musl",	   "libm.so",	   "libm-2.",
+					    "librt.so",	   "libdl.so",	   "libc.musl",
+					    "libgcc_s.so", "libstdc++.so", "ld.so"};
+	const char *base = strrchr(path, '/');
+
+	base = base ? base + 1 : path;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strncmp(base, names[i], strlen(names[i])))
+			return true;
+	return false;
+}
+
+static struct target_object *object_append(struct target *t)
+{
+	struct target_object *objs;
+	struct plan_object *plan;
+
+	objs = realloc(t->objects, (t->nobjects + 1) * sizeof(*objs));
+	if (!objs)
+		return NULL;
+	t->objects = objs;
+	plan = realloc(t->plan_objects, (t->nobjects + 1) * sizeof(*plan));
+	if (!plan)
+		return NULL;
+	t->plan_objects = plan;
+	memset(&objs[t->nobjects], 0, sizeof(*objs));
+	memset(&plan[t->nobjects], 0, sizeof(*plan));
+	objs[t->nobjects].fd = -1;
+	return &objs[t->nobjects++];
+}
+
+static struct target_object *object_find(struct target *t, uint64_t dev, uint64_t ino)
+{
+	for (size_t i = 0; i < t->nobjects; i++)
+		if (t->objects[i].dev == dev && t->objects[i].ino == ino)
+			return &t->objects[i];
+	return NULL;
+}
+
+/* Takes over the descriptor of m. */
+static int object_add(struct target *t, struct map_object *m, struct err *e)
+{
+	struct target_object *o = object_find(t, m->dev, m->ino);
+	char buf[160];
+
+	if (o)
+		return 0;
+	o = object_append(t);
+	if (!o)
+		return err_set(e, -ENOMEM, "out of memory");
+	o->path = strdup(m->path ? m->path : "?");
+	if (!o->path)
+		return err_set(e, -ENOMEM, "out of memory");
+	o->dev = m->dev;
+	o->ino = m->ino;
+	o->fd = m->fd;
+	m->fd = -1;
+	o->is_exe = m->is_exe;
+	o->is_ldso = m->is_ldso;
+	o->is_libc = m->is_ldso || is_c_library(o->path);
+	o->deleted = m->deleted;
+	if (o->fd < 0) {
+		snprintf(buf, sizeof(buf), "cannot be opened: %s", strerror(m->open_errno));
+		o->unusable = strdup(buf);
+	}
+	return 0;
+}
+
+int target__refresh(struct target *t, struct err *e)
+{
+	struct proc_maps *maps = NULL;
+	size_t alive = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < t->npids; i++) {
+		err = proc_maps__read(t->pids[i], &maps, e);
+		if (err == -ESRCH || err == -ENOENT)
+			continue;
+		if (err)
+			return err;
+		alive++;
+		for (size_t k = 0; k < maps->n && !err; k++)
+			err = object_add(t, &maps->objects[k], e);
+		proc_maps__free(maps);
+		maps = NULL;
+		if (err)
+			return err;
+	}
+	if (!alive)
+		return err_set(e, -ESRCH, "the target has ended");
+	return 0;
+}
+
+int target__add_file(struct target *t, const char *path, struct err *e)
+{
+	struct target_object *o;
+	struct stat st;
+	int fd;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return err_set(e, -errno, "%s: %s", path, strerror(errno));
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return err_set(e, -EINVAL, "%s: not a regular file", path);
+	}
+	o = object_append(t);
+	if (!o) {
+		close(fd);
+		return err_set(e, -ENOMEM, "out of memory");
+	}
+	o->fd = fd;
+	o->dev = st.st_dev;
+	o->ino = st.st_ino;
+	o->is_exe = true;
+	o->path = strdup(path);
+	return o->path ? 0 : err_set(e, -ENOMEM, "out of memory");
+}
+
+static void object_unusable(struct target_object *o, const struct err *why)
+{
+	if (!o->unusable)
+		o->unusable = strdup(why->text[0] ? why->text : "cannot be read");
+	log_dbg("%s: %s", o->path, o->unusable ? o->unusable : "cannot be read");
+}
+
+static void object_read(struct target *t, struct target_object *o, unsigned int want)
+{
+	struct symbols_opts so = {0};
+	struct err why = {{0}};
+	char root[64];
+
+	if (o->unusable)
+		return;
+	if (!o->img) {
+		const struct elf_info *info;
+
+		if (elf_image__open(o->fd, o->path, &o->img, &why)) {
+			object_unusable(o, &why);
+			return;
+		}
+		info = elf_image__info(o->img);
+		o->is_go = info->is_go;
+		o->imports_throw = info->imports_throw;
+		o->imports_cancel = info->imports_cancel;
+		o->imports_fork = info->imports_fork;
+		o->stack_switch = info->imports_stack_switch;
+	}
+	if (!o->markers && (want & TARGET_MARKERS) && usdt_table__read(o->img, &o->markers, &why))
+		object_unusable(o, &why);
+	if (!o->funcs_read && (want & TARGET_FUNCS)) {
+		o->funcs_read = true;
+		if (t->npids) {
+			snprintf(root, sizeof(root), "/proc/%d/root", t->pids[0]);
+			so.root = root;
+		}
+		if (func_table__read(o->img, &so, &o->funcs, &why))
+			log_dbg("%s: functions: %s", o->path, why.text);
+	}
+	if (!o->unwind_read && (want & TARGET_UNWIND)) {
+		o->unwind_read = true;
+		if (unwind_table__read(o->img, &o->unwind, &why))
+			log_dbg("%s: unwind tables: %s", o->path, why.text);
+	}
+}
+
+int target__read_one(struct target *t, size_t i, unsigned int want, struct err *e)
+{
+	struct target_object *o = &t->objects[i];
+
+	object_read(t, o, want);
+	if (!o->path)
+		return err_set(e, -ENOMEM, "out of memory");
+	t->plan_objects[i] = (struct plan_object){
+		.path = o->path,
+		.img = o->img,
+		.markers = o->markers,
+		.funcs = o->funcs,
+		.unwind = o->unwind,
+		.is_libc = o->is_libc,
+	};
+	return 0;
+}
+
+int target__read(struct target *t, size_t from, unsigned int want, struct err *e)
+{
+	int err = 0;
+
+	for (size_t i = from; i < t->nobjects && !err; i++)
+		err = target__read_one(t, i, want, e);
+	return err;
+}
+
+/*
+ * User shadow stacks show as "x86_Thread_features: shstk" in /proc/PID/status. The kernel then
+ * handles uretprobes itself from 6.11 on, but preflight wants to say so.
+ */
+static bool has_shadow_stack(pid_t pid)
+{
+	char path[64], buf[8192], *p;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	if (!read_small(path, buf, sizeof(buf)))
+		return false;
+	p = strstr(buf, "x86_Thread_features:");
+	if (!p)
+		return false;
+	p[strcspn(p, "\n")] = 0;
+	return strstr(p, "shstk") != NULL;
+}
+
+void target__facts(const struct target *t, struct plan_process *out)
+{
+	memset(out, 0, sizeof(*out));
+	for (size_t i = 0; i < t->nobjects; i++) {
+		const struct target_object *o = &t->objects[i];
+
+		/* The C library can throw by pthread_exit and cancel, but only when asked to. */
+		if (!o->is_libc || strstr(o->path, "libstdc++"))
+			out->can_throw |= o->imports_throw;
+		if (!o->is_libc)
+			out->can_cancel |= o->imports_cancel;
+		if (!o->is_libc)
+			out->can_fork |= o->imports_fork;
+		out->switches_stacks |= o->is_go || (o->stack_switch && !o->is_libc);
+	}
+	for (size_t i = 0; i < t->npids; i++) {
+		long mode = status_field(t->pids[i], "Seccomp:", 10);
+
+		if (mode > out->seccomp)
+			out->seccomp = mode;
+		out->shadow_stack |= has_shadow_stack(t->pids[i]);
+	}
+}
