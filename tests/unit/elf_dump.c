@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "elf/maps.h"
@@ -92,15 +93,20 @@ static int dump_process(pid_t pid)
 	int err = proc_maps__read(pid, &m, &e);
 
 	if (err) {
-		fprintf(stderr, "%s\n", e.text);
+		fprintf(stderr, "%d %s\n", err, e.text);
 		return err;
 	}
 	for (size_t i = 0; i < m->n; i++) {
 		const struct map_object *o = &m->objects[i];
 
-		printf("object deleted=%d exe=%d ldso=%d open=%d errno=%d ranges=%zu path=%s\n",
-		       o->deleted, o->is_exe, o->is_ldso, o->fd >= 0, o->open_errno, o->nranges,
-		       o->path);
+		struct stat st = {0};
+
+		if (o->fd >= 0)
+			fstat(o->fd, &st);
+		printf("object deleted=%d exe=%d ldso=%d ino=%llu fdino=%llu errno=%d ranges=%zu "
+		       "path=%s\n",
+		       o->deleted, o->is_exe, o->is_ldso, (unsigned long long)o->ino,
+		       (unsigned long long)st.st_ino, o->open_errno, o->nranges, o->path);
 	}
 	proc_maps__free(m);
 	return 0;

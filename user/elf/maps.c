@@ -291,6 +291,27 @@ static void check_deleted(struct map_object *o, int root_fd)
 	free(full);
 }
 
+/*
+ * The kernel writes paths as the reader's root sees them. Of a target that was only chroot()ed
+ * they start with the path of its root, which the target itself does not see.
+ */
+static void strip_root(struct proc_maps *m, const char *proc)
+{
+	char path[64], root[4096];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%s/root", proc);
+	n = readlink(path, root, sizeof(root));
+	if (n <= 1 || (size_t)n == sizeof(root))
+		return;
+	for (size_t i = 0; i < m->n; i++) {
+		char *s = m->objects[i].path;
+
+		if (!strncmp(s, root, (size_t)n) && s[n] == '/')
+			memmove(s, s + n, strlen(s + n) + 1);
+	}
+}
+
 static void find_exe(struct proc_maps *m, const char *proc)
 {
 	char path[64];
@@ -393,6 +414,7 @@ int proc_maps__read(pid_t pid, struct proc_maps **out, struct err *e)
 		err_set(e, err, "process %d: its maps: %s", pid, strerror(-err));
 		goto out;
 	}
+	strip_root(m, proc);
 	snprintf(path, sizeof(path), "%s/root", proc);
 	root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	for (size_t i = 0; i < m->n; i++) {
