@@ -3,37 +3,38 @@
  * qbpf/probe.h - markers: places in a program that a tracer can see while it runs.
  *
  *	QBPF_SPAN(feed, parse);			times the rest of the enclosing scope
- *	QBPF_FUNC();				the same under the function's own name, file and line
+ *	QBPF_FUNC();				the same, under the function's own name
  *	QBPF_VALUE(risk, exposure, x);		a number, integer or floating point
  *	DTRACE_PROBE2(order, sent, id, price);	an event with up to 12 arguments
- *	if (QBPF_ENABLED(order, sent))		true only while a tracer is attached to that marker
+ *	if (QBPF_ENABLED(order, sent))		only while a tracer is attached to that marker
  *
  * C99 and later, C++11 and later, gcc and clang. Needs no library, no header and no other file.
  * -DQBPF_DISABLE compiles every marker to nothing: no argument is evaluated and the object code
  * is that of the source without markers.
  *
- * WHAT A MARKER IS. A `nop` and a note in the ELF file that tells where the nop is, how the marker
- * is called and where its arguments lie: the USDT format of <sys/sdt.h>, whose DTRACE_PROBE* and
- * STAP_PROBE* names this header also offers, so that qbpf, bpftrace, perf and gdb all see it.
- * Include this header instead of <sys/sdt.h>; where that one was included first it keeps its names.
- * A marker no one looks at costs about the nop: nothing is called, tested or stored. It changes no
- * register, no flag and no memory, and it orders no memory accesses. Thread- and signal-safe.
+ * WHAT A MARKER IS. A `nop`, and a note in the ELF file that tells where the nop is, how the
+ * marker is called and where its arguments lie: the USDT format of <sys/sdt.h>, whose DTRACE_PROBE*
+ * and STAP_PROBE* names this header also offers, so that qbpf, bpftrace, perf and gdb all see it.
+ * Include this header instead of <sys/sdt.h>; where that one came first it keeps its names.
+ * A marker no one looks at costs about the nop: nothing is called, tested or stored. It changes
+ * no register, no flag and no memory, and it orders no memory accesses, so a compiler may move
+ * loads and stores across it. Safe in any thread and in signal handlers.
  *
- * WHY THE STACK POINTER MOVES (x86-64). Linux 6.18 and later replace a 5-byte nop that is being
- * traced by a call, which is four times as fast as a breakpoint but stores a return address and
- * three registers below the stack pointer, where a leaf function may keep live data (the "red
- * zone", 128 bytes). So the marker steps over it:
+ * WHY THE STACK POINTER MOVES (x86-64). Linux 6.18 and later replace a 5-byte nop that is traced
+ * by a call, which is four times as fast as a breakpoint but stores a return address and three
+ * registers below the stack pointer, where a leaf function may keep live data (the "red zone", 128
+ * bytes). So the marker steps over it:
  *
  *	lea -128(%rsp),%rsp ; nop5 ; lea 128(%rsp),%rsp
  *
- * The note's address is the nop5. Since the tracer evaluates the arguments there, an argument in
- * memory relative to %rsp would be read 128 bytes off; hence arguments are only ever constants
- * and general registers (floating-point ones too: BPF cannot read %xmm registers). Up to 12 fit. The
- * price: a value that lies in memory is loaded into a register first. And a debugger that stops on
- * the nop, in code from clang without frame pointers, looks for the caller 128 bytes off. Other machines have
- * a plain nop and the operands of <sys/sdt.h>.
+ * The note's address is the nop5. Since the tracer evaluates the arguments there, one in memory
+ * relative to %rsp would be read 128 bytes off; hence arguments are only ever constants and general
+ * registers (floating-point ones too: BPF cannot read %xmm registers). Up to 12 fit. The price: a
+ * value that lies in memory is loaded into a register first. And a debugger that stops on the nop,
+ * in code from clang without frame pointers, looks for the caller 128 bytes off (gcc can tell it).
+ * Other machines have a plain nop and the operands of <sys/sdt.h>.
  *
- * SPANS. QBPF_SPAN(provider, name) places the markers `name__begin` and, on every way out of the
+ * SPANS. QBPF_SPAN(provider, name) places the marker `name__begin` and, on every way out of the
  * scope (return, break, goto, exception), `name__end`. Not on longjmp, as C and C++ have it.
  * It is a declaration: it cannot be the body of an `if` without braces, nor stand in a constexpr
  * function. The names must be identifiers. In C with clang the end is a 6-byte function which is
@@ -53,31 +54,35 @@
  *
  * (distance: 8 bytes signed, 4 on 32-bit machines; the address of this very field plus it is the
  * address meant, in the file's own numbering. The section is loaded, but needs no relocation.)
- * The function's name is __PRETTY_FUNCTION__ in C++ and __func__ in C. In C the end's record has no name:
- * it is that of the record with the same file, line and id.
+ * The function's name is __PRETTY_FUNCTION__ in C++ and __func__ in C. In C the end's record has
+ * no name: it is that of the record with the same file, line and id.
  *
- * VALUES. QBPF_VALUE(provider, name, x) is the marker `name__value` with one argument, of x's type.
+ * VALUES. QBPF_VALUE(provider, name, x) is the marker `name__value`; its argument has x's type.
  *
- * ARGUMENTS are integers, enums, bool, pointers, arrays and strings (as pointers), float and double.
- * Their C type gives size and sign. A long double is handed over as a double. Not: structures and
- * 128-bit integers. A float or double appears in the marker's note as an unsigned number of its
- * size, its bits, because bpftrace, libbpf and gdb cannot parse the "8f@" of newer <sys/sdt.h>;
- * that it is one says a record in .note.qbpf:
+ * ARGUMENTS are integers, enums, bool, pointers, arrays and strings (as pointers), float and
+ * double. Their type gives size and sign. A long double is handed over as a double. Not:
+ * structures and 128-bit integers. A float or double appears in the marker's note as an unsigned
+ * number of its size, its bits, because bpftrace, libbpf and gdb cannot parse the "8f@" of newer
+ * <sys/sdt.h>; that it is one says a record in .note.qbpf:
  *
  *	owner "qbpf", type 2 (arguments), descriptor:
  *	distance  the site
  *	u32       bit N is set when argument N, counted from 0, is floating point
  *
  * SEMAPHORES. QBPF_ENABLED(provider, name) is true while a tracer that honours semaphores (qbpf,
- * bpftrace, bcc, systemtap) is attached to the marker provider:name, so that a costly argument
- * is computed only then; it costs a load and a branch. It defines the 16-bit counter
- * `provider_name_semaphore` itself (one for each executable or shared library), and every marker of that
- * name there refers to it. QBPF_SEMAPHORE(provider, name); at file scope defines it where no
- * QBPF_ENABLED does. For a span ask for name__begin, for a value name__value. With _SDT_HAS_SEMAPHORES
- * defined, DTRACE_PROBE* behave as in <sys/sdt.h>: the program declares and defines every counter.
+ * bpftrace, bcc, systemtap) is attached to the marker provider:name, so that a costly argument is
+ * computed only then; it costs a load and a branch. It defines the 16-bit counter
+ * `provider_name_semaphore` itself (one for each executable or shared library), and every marker
+ * of that name there refers to it. QBPF_SEMAPHORE(provider, name); at file scope defines it where
+ * no QBPF_ENABLED does. For a span ask for name__begin, for a value name__value. With
+ * _SDT_HAS_SEMAPHORES defined, DTRACE_PROBE* behave as in <sys/sdt.h>: the program declares and
+ * defines every counter.
  */
 #ifndef QBPF_PROBE_H
 #define QBPF_PROBE_H
+
+/* The assembler's lines are laid out by hand. */
+/* clang-format off */
 
 
 #ifdef QBPF_DISABLE
@@ -144,10 +149,10 @@
 	__QBPF_CFA_MOVE("-128")
 
 /*
- * Where the caller's frame is found by way of the stack pointer, unwinders must be told that
- * it moves, and where it is found otherwise they must not. Only gcc can say which, without a cost: as an
- * operand it writes that frame's address as 24(%rsp) or 16(%rbp), and the assembler looks for "sp" in it.
- * Unoptimised code has a frame pointer.
+ * Where the caller's frame is found by way of the stack pointer, unwinders must be told that it
+ * moves, and where it is found otherwise they must not. Only gcc can say which, without a cost:
+ * as an operand it writes that frame's address as 24(%rsp) or 16(%rbp), and the assembler looks
+ * for "sp" in it. Unoptimised code has a frame pointer.
  */
 #if defined(__OPTIMIZE__) && defined(__GCC_HAVE_DWARF2_CFI_ASM) && !defined(__clang__)
 #ifdef __cplusplus
@@ -176,7 +181,8 @@
 #define __QBPF_THUNK "9901:\t.byte 0x0f,0x1f,0x44,0x00,0x00\n\tret\n"
 /* "l" is any general register but %rsp, which here is not what the program means by it. */
 #define __QBPF_CONSTRAINT "nl"
-#define __QBPF_LOAD_U16(symbol) "{movzwl " symbol "(%%rip), %k0|movzx %k0, word ptr " symbol "[rip]}\n"
+#define __QBPF_LOAD_U16(symbol) \
+	"{movzwl " symbol "(%%rip), %k0|movzx %k0, word ptr " symbol "[rip]}\n"
 #else
 #if defined(__s390__) || defined(__ia64__)
 #define __QBPF_SITE "9901:\tnop 0\n"
@@ -242,8 +248,9 @@
 	__QBPF_BASE
 
 /*
- * A record of our own about the same site. Loaded and relative to itself, so that linkers that discard
- * what is not used (lld) keep the strings it refers to, and nothing is relocated at run time.
+ * A record of our own about the same site. Loaded and relative to itself, so that linkers that
+ * discard what is not used (lld) keep the strings it refers to, and nothing is relocated at run
+ * time.
  */
 #define __QBPF_RECORD(type, content) \
 	__QBPF_NOTE_OPEN(".note.qbpf", "a", "qbpf", type) \
@@ -273,8 +280,8 @@
 /* --- arguments -------------------------------------------------------------------------------- */
 
 /*
- * Operand sN is the size, negated by %n: "4@" unsigned, "-4@" signed. The size governs, so a byte may
- * be named by its 32-bit register, whose name gdb knows: it does not know %r12b.
+ * Operand sN is the size, negated by %n: "4@" unsigned, "-4@" signed. The size governs, so a byte
+ * may be named by its 32-bit register, whose name gdb knows: it does not know %r12b.
  */
 #if defined(__x86_64__)
 #define __QBPF_FORMAT(i) \
@@ -301,7 +308,6 @@
 #define __QBPF_FORMAT_12  __QBPF_FORMAT_11 ".ascii \" \"\n" __QBPF_FORMAT(12)
 
 /* Bit N - 1 is set when argument N is floating point. */
-#define __QBPF_REALS(mask) [__qbpf_f] "n"(mask)
 #define __QBPF_REAL(i, x)  (__QBPF_IS_REAL(x) << (i - 1))
 #define __QBPF_REALS_NOTE \
 	".if %c[__qbpf_f]\n" \
@@ -310,31 +316,59 @@
 #define __QBPF_ARG(i, x) \
 	[__qbpf_s##i] "n"(__QBPF_SIZE(x)), [__qbpf_a##i] __QBPF_CONSTRAINT(__QBPF_PASS(x))
 
-#define __QBPF_OPERANDS_0() __QBPF_REALS(0)
-#define __QBPF_OPERANDS_1(a1) \
-	__QBPF_REALS(__QBPF_REAL(1, a1)), __QBPF_ARG(1, a1)
-#define __QBPF_OPERANDS_2(a1, a2) \
-	__QBPF_REALS(__QBPF_REAL(1, a1) | __QBPF_REAL(2, a2)), __QBPF_ARG(1, a1), __QBPF_ARG(2, a2)
-#define __QBPF_OPERANDS_3(a1, a2, a3) \
-	__QBPF_REALS(__QBPF_REAL(1, a1) | __QBPF_REAL(2, a2) | __QBPF_REAL(3, a3)), __QBPF_ARG(1, a1), __QBPF_ARG(2, a2), __QBPF_ARG(3, a3)
-#define __QBPF_OPERANDS_4(a1, a2, a3, a4) \
-	__QBPF_REALS(__QBPF_REAL(1, a1) | __QBPF_REAL(2, a2) | __QBPF_REAL(3, a3) | __QBPF_REAL(4, a4)), __QBPF_ARG(1, a1), __QBPF_ARG(2, a2), __QBPF_ARG(3, a3), __QBPF_ARG(4, a4)
-#define __QBPF_OPERANDS_5(a1, a2, a3, a4, a5) \
-	__QBPF_REALS(__QBPF_REAL(1, a1) | __QBPF_REAL(2, a2) | __QBPF_REAL(3, a3) | __QBPF_REAL(4, a4) | __QBPF_REAL(5, a5)), __QBPF_ARG(1, a1), __QBPF_ARG(2, a2), __QBPF_ARG(3, a3), __QBPF_ARG(4, a4), __QBPF_ARG(5, a5)
-#define __QBPF_OPERANDS_6(a1, a2, a3, a4, a5, a6) \
-	__QBPF_REALS(__QBPF_REAL(1, a1) | __QBPF_REAL(2, a2) | __QBPF_REAL(3, a3) | __QBPF_REAL(4, a4) | __QBPF_REAL(5, a5) | __QBPF_REAL(6, a6)), __QBPF_ARG(1, a1), __QBPF_ARG(2, a2), __QBPF_ARG(3, a3), __QBPF_ARG(4, a4), __QBPF_ARG(5, a5), __QBPF_ARG(6, a6)
-#define __QBPF_OPERANDS_7(a1, a2, a3, a4, a5, a6, a7) \
-	__QBPF_REALS(__QBPF_REAL(1, a1) | __QBPF_REAL(2, a2) | __QBPF_REAL(3, a3) | __QBPF_REAL(4, a4) | __QBPF_REAL(5, a5) | __QBPF_REAL(6, a6) | __QBPF_REAL(7, a7)), __QBPF_ARG(1, a1), __QBPF_ARG(2, a2), __QBPF_ARG(3, a3), __QBPF_ARG(4, a4), __QBPF_ARG(5, a5), __QBPF_ARG(6, a6), __QBPF_ARG(7, a7)
-#define __QBPF_OPERANDS_8(a1, a2, a3, a4, a5, a6, a7, a8) \
-	__QBPF_REALS(__QBPF_REAL(1, a1) | __QBPF_REAL(2, a2) | __QBPF_REAL(3, a3) | __QBPF_REAL(4, a4) | __QBPF_REAL(5, a5) | __QBPF_REAL(6, a6) | __QBPF_REAL(7, a7) | __QBPF_REAL(8, a8)), __QBPF_ARG(1, a1), __QBPF_ARG(2, a2), __QBPF_ARG(3, a3), __QBPF_ARG(4, a4), __QBPF_ARG(5, a5), __QBPF_ARG(6, a6), __QBPF_ARG(7, a7), __QBPF_ARG(8, a8)
-#define __QBPF_OPERANDS_9(a1, a2, a3, a4, a5, a6, a7, a8, a9) \
-	__QBPF_REALS(__QBPF_REAL(1, a1) | __QBPF_REAL(2, a2) | __QBPF_REAL(3, a3) | __QBPF_REAL(4, a4) | __QBPF_REAL(5, a5) | __QBPF_REAL(6, a6) | __QBPF_REAL(7, a7) | __QBPF_REAL(8, a8) | __QBPF_REAL(9, a9)), __QBPF_ARG(1, a1), __QBPF_ARG(2, a2), __QBPF_ARG(3, a3), __QBPF_ARG(4, a4), __QBPF_ARG(5, a5), __QBPF_ARG(6, a6), __QBPF_ARG(7, a7), __QBPF_ARG(8, a8), __QBPF_ARG(9, a9)
-#define __QBPF_OPERANDS_10(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10) \
-	__QBPF_REALS(__QBPF_REAL(1, a1) | __QBPF_REAL(2, a2) | __QBPF_REAL(3, a3) | __QBPF_REAL(4, a4) | __QBPF_REAL(5, a5) | __QBPF_REAL(6, a6) | __QBPF_REAL(7, a7) | __QBPF_REAL(8, a8) | __QBPF_REAL(9, a9) | __QBPF_REAL(10, a10)), __QBPF_ARG(1, a1), __QBPF_ARG(2, a2), __QBPF_ARG(3, a3), __QBPF_ARG(4, a4), __QBPF_ARG(5, a5), __QBPF_ARG(6, a6), __QBPF_ARG(7, a7), __QBPF_ARG(8, a8), __QBPF_ARG(9, a9), __QBPF_ARG(10, a10)
-#define __QBPF_OPERANDS_11(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11) \
-	__QBPF_REALS(__QBPF_REAL(1, a1) | __QBPF_REAL(2, a2) | __QBPF_REAL(3, a3) | __QBPF_REAL(4, a4) | __QBPF_REAL(5, a5) | __QBPF_REAL(6, a6) | __QBPF_REAL(7, a7) | __QBPF_REAL(8, a8) | __QBPF_REAL(9, a9) | __QBPF_REAL(10, a10) | __QBPF_REAL(11, a11)), __QBPF_ARG(1, a1), __QBPF_ARG(2, a2), __QBPF_ARG(3, a3), __QBPF_ARG(4, a4), __QBPF_ARG(5, a5), __QBPF_ARG(6, a6), __QBPF_ARG(7, a7), __QBPF_ARG(8, a8), __QBPF_ARG(9, a9), __QBPF_ARG(10, a10), __QBPF_ARG(11, a11)
-#define __QBPF_OPERANDS_12(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12) \
-	__QBPF_REALS(__QBPF_REAL(1, a1) | __QBPF_REAL(2, a2) | __QBPF_REAL(3, a3) | __QBPF_REAL(4, a4) | __QBPF_REAL(5, a5) | __QBPF_REAL(6, a6) | __QBPF_REAL(7, a7) | __QBPF_REAL(8, a8) | __QBPF_REAL(9, a9) | __QBPF_REAL(10, a10) | __QBPF_REAL(11, a11) | __QBPF_REAL(12, a12)), __QBPF_ARG(1, a1), __QBPF_ARG(2, a2), __QBPF_ARG(3, a3), __QBPF_ARG(4, a4), __QBPF_ARG(5, a5), __QBPF_ARG(6, a6), __QBPF_ARG(7, a7), __QBPF_ARG(8, a8), __QBPF_ARG(9, a9), __QBPF_ARG(10, a10), __QBPF_ARG(11, a11), __QBPF_ARG(12, a12)
+#define __QBPF_MASK_0() 0
+#define __QBPF_MASK_1(a1) \
+	__QBPF_REAL(1, a1)
+#define __QBPF_MASK_2(a1, a2) \
+	__QBPF_MASK_1(a1) | __QBPF_REAL(2, a2)
+#define __QBPF_MASK_3(a1, a2, a3) \
+	__QBPF_MASK_2(a1, a2) | __QBPF_REAL(3, a3)
+#define __QBPF_MASK_4(a1, a2, a3, a4) \
+	__QBPF_MASK_3(a1, a2, a3) | __QBPF_REAL(4, a4)
+#define __QBPF_MASK_5(a1, a2, a3, a4, a5) \
+	__QBPF_MASK_4(a1, a2, a3, a4) | __QBPF_REAL(5, a5)
+#define __QBPF_MASK_6(a1, a2, a3, a4, a5, a6) \
+	__QBPF_MASK_5(a1, a2, a3, a4, a5) | __QBPF_REAL(6, a6)
+#define __QBPF_MASK_7(a1, a2, a3, a4, a5, a6, a7) \
+	__QBPF_MASK_6(a1, a2, a3, a4, a5, a6) | __QBPF_REAL(7, a7)
+#define __QBPF_MASK_8(a1, a2, a3, a4, a5, a6, a7, a8) \
+	__QBPF_MASK_7(a1, a2, a3, a4, a5, a6, a7) | __QBPF_REAL(8, a8)
+#define __QBPF_MASK_9(a1, a2, a3, a4, a5, a6, a7, a8, a9) \
+	__QBPF_MASK_8(a1, a2, a3, a4, a5, a6, a7, a8) | __QBPF_REAL(9, a9)
+#define __QBPF_MASK_10(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10) \
+	__QBPF_MASK_9(a1, a2, a3, a4, a5, a6, a7, a8, a9) | __QBPF_REAL(10, a10)
+#define __QBPF_MASK_11(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11) \
+	__QBPF_MASK_10(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10) | __QBPF_REAL(11, a11)
+#define __QBPF_MASK_12(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12) \
+	__QBPF_MASK_11(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11) | __QBPF_REAL(12, a12)
+
+#define __QBPF_ARGS_0()
+#define __QBPF_ARGS_1(a1) \
+	, __QBPF_ARG(1, a1)
+#define __QBPF_ARGS_2(a1, a2) \
+	__QBPF_ARGS_1(a1), __QBPF_ARG(2, a2)
+#define __QBPF_ARGS_3(a1, a2, a3) \
+	__QBPF_ARGS_2(a1, a2), __QBPF_ARG(3, a3)
+#define __QBPF_ARGS_4(a1, a2, a3, a4) \
+	__QBPF_ARGS_3(a1, a2, a3), __QBPF_ARG(4, a4)
+#define __QBPF_ARGS_5(a1, a2, a3, a4, a5) \
+	__QBPF_ARGS_4(a1, a2, a3, a4), __QBPF_ARG(5, a5)
+#define __QBPF_ARGS_6(a1, a2, a3, a4, a5, a6) \
+	__QBPF_ARGS_5(a1, a2, a3, a4, a5), __QBPF_ARG(6, a6)
+#define __QBPF_ARGS_7(a1, a2, a3, a4, a5, a6, a7) \
+	__QBPF_ARGS_6(a1, a2, a3, a4, a5, a6), __QBPF_ARG(7, a7)
+#define __QBPF_ARGS_8(a1, a2, a3, a4, a5, a6, a7, a8) \
+	__QBPF_ARGS_7(a1, a2, a3, a4, a5, a6, a7), __QBPF_ARG(8, a8)
+#define __QBPF_ARGS_9(a1, a2, a3, a4, a5, a6, a7, a8, a9) \
+	__QBPF_ARGS_8(a1, a2, a3, a4, a5, a6, a7, a8), __QBPF_ARG(9, a9)
+#define __QBPF_ARGS_10(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10) \
+	__QBPF_ARGS_9(a1, a2, a3, a4, a5, a6, a7, a8, a9), __QBPF_ARG(10, a10)
+#define __QBPF_ARGS_11(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11) \
+	__QBPF_ARGS_10(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10), __QBPF_ARG(11, a11)
+#define __QBPF_ARGS_12(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12) \
+	__QBPF_ARGS_11(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11), __QBPF_ARG(12, a12)
+
+#define __QBPF_OPERANDS(n, args) [__qbpf_f] "n"(__QBPF_MASK_##n args) __QBPF_ARGS_##n args
 
 #ifdef __cplusplus
 
@@ -403,7 +437,7 @@ template <typename T> T __qbpf_decay(T);
 #define __QBPF_MARK(provider, name, sema, n, args) \
 	__QBPF_ASM(__QBPF_SITE __QBPF_NOTE(provider, name, sema, __QBPF_FORMAT_##n) \
 			   __QBPF_REALS_NOTE::__QBPF_CFA_OPERAND, \
-		   __QBPF_OPERANDS_##n args)
+		   __QBPF_OPERANDS(n, args))
 
 #ifdef _SDT_HAS_SEMAPHORES
 /* The empty asm makes the compiler keep the counter, also with link-time optimisation. */
@@ -431,7 +465,8 @@ template <typename T> T __qbpf_decay(T);
 /* --- semaphores ------------------------------------------------------------------------------- */
 
 #define QBPF_SEMAPHORE(provider, name)	 __QBPF_SEMAPHORE(provider, name)
-#define __QBPF_SEMAPHORE(provider, name) __asm__(__QBPF_SEMA_DEFINE(#provider "_" #name "_semaphore"))
+#define __QBPF_SEMAPHORE(provider, name) \
+	__asm__(__QBPF_SEMA_DEFINE(#provider "_" #name "_semaphore"))
 
 #define QBPF_ENABLED(provider, name) __QBPF_ENABLED(provider, name)
 #ifdef _SDT_HAS_SEMAPHORES
@@ -483,6 +518,7 @@ template <typename T> T __qbpf_decay(T);
 	__QBPF_RECORD("1", "\t" __QBPF_ADDR func "\n" \
 			   "\t" __QBPF_ADDR "%c[__qbpf_file]-.\n" \
 			   "\t.4byte " #line "," #id "\n")
+#define __QBPF_FUNC_OPERANDS(func) [__qbpf_func] "i"(func), [__qbpf_file] "i"(__FILE__)
 #define __QBPF_FUNC_SYMBOL(line, id) "__qbpf_end." __FILE__ ":" #line ":" #id
 
 #ifdef __cplusplus
@@ -491,14 +527,14 @@ template <typename T> T __qbpf_decay(T);
 	__QBPF_SCOPE(func_##line, "", \
 		     __QBPF_FUNC_NOTE("L" #line "__begin", "%c[__qbpf_func]-.", line, id), \
 		     __QBPF_FUNC_NOTE("L" #line "__end", "%c[__qbpf_func]-.", line, id), \
-		     (__QBPF_CFA_OPERAND, [__qbpf_func] "i"(__qbpf_name_##line), [__qbpf_file] "i"(__FILE__)), \
-		     (__QBPF_CFA_OPERAND, [__qbpf_func] "i"(__qbpf_name_##line), [__qbpf_file] "i"(__FILE__)))
+		     (__QBPF_CFA_OPERAND, __QBPF_FUNC_OPERANDS(__qbpf_name_##line)), \
+		     (__QBPF_CFA_OPERAND, __QBPF_FUNC_OPERANDS(__qbpf_name_##line)))
 #else
 #define __QBPF_FUNC_(line, id) \
 	__QBPF_SCOPE(func_##line, __QBPF_FUNC_SYMBOL(line, id), \
 		     __QBPF_FUNC_NOTE("L" #line "__begin", "%c[__qbpf_func]-.", line, id), \
 		     __QBPF_FUNC_NOTE("L" #line "__end", "0", line, id), \
-		     (__QBPF_CFA_OPERAND, [__qbpf_func] "i"(__func__), [__qbpf_file] "i"(__FILE__)), \
+		     (__QBPF_CFA_OPERAND, __QBPF_FUNC_OPERANDS(__func__)), \
 		     (__QBPF_CFA_OPERAND, [__qbpf_file] "i"(__FILE__)))
 #endif
 
@@ -602,32 +638,31 @@ template <typename T> T __qbpf_decay(T);
 	__QBPF_MARKER(provider, name, 11, (a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11))
 #define STAP_PROBE12(provider, name, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12) \
 	__QBPF_MARKER(provider, name, 12, (a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12))
-#define DTRACE_PROBE(provider, name) \
-	STAP_PROBE(provider, name)
-#define DTRACE_PROBE1(provider, name, a1) \
-	STAP_PROBE1(provider, name, a1)
-#define DTRACE_PROBE2(provider, name, a1, a2) \
-	STAP_PROBE2(provider, name, a1, a2)
-#define DTRACE_PROBE3(provider, name, a1, a2, a3) \
-	STAP_PROBE3(provider, name, a1, a2, a3)
-#define DTRACE_PROBE4(provider, name, a1, a2, a3, a4) \
-	STAP_PROBE4(provider, name, a1, a2, a3, a4)
-#define DTRACE_PROBE5(provider, name, a1, a2, a3, a4, a5) \
-	STAP_PROBE5(provider, name, a1, a2, a3, a4, a5)
-#define DTRACE_PROBE6(provider, name, a1, a2, a3, a4, a5, a6) \
-	STAP_PROBE6(provider, name, a1, a2, a3, a4, a5, a6)
-#define DTRACE_PROBE7(provider, name, a1, a2, a3, a4, a5, a6, a7) \
-	STAP_PROBE7(provider, name, a1, a2, a3, a4, a5, a6, a7)
-#define DTRACE_PROBE8(provider, name, a1, a2, a3, a4, a5, a6, a7, a8) \
-	STAP_PROBE8(provider, name, a1, a2, a3, a4, a5, a6, a7, a8)
-#define DTRACE_PROBE9(provider, name, a1, a2, a3, a4, a5, a6, a7, a8, a9) \
-	STAP_PROBE9(provider, name, a1, a2, a3, a4, a5, a6, a7, a8, a9)
-#define DTRACE_PROBE10(provider, name, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10) \
-	STAP_PROBE10(provider, name, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10)
-#define DTRACE_PROBE11(provider, name, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11) \
-	STAP_PROBE11(provider, name, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11)
-#define DTRACE_PROBE12(provider, name, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12) \
-	STAP_PROBE12(provider, name, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12)
+
+#define DTRACE_PROBE STAP_PROBE
+#define DTRACE_PROBE1 STAP_PROBE1
+#define DTRACE_PROBE2 STAP_PROBE2
+#define DTRACE_PROBE3 STAP_PROBE3
+#define DTRACE_PROBE4 STAP_PROBE4
+#define DTRACE_PROBE5 STAP_PROBE5
+#define DTRACE_PROBE6 STAP_PROBE6
+#define DTRACE_PROBE7 STAP_PROBE7
+#define DTRACE_PROBE8 STAP_PROBE8
+#define DTRACE_PROBE9 STAP_PROBE9
+#define DTRACE_PROBE10 STAP_PROBE10
+#define DTRACE_PROBE11 STAP_PROBE11
+#define DTRACE_PROBE12 STAP_PROBE12
+
+#ifdef SDT_USE_VARIADIC
+#define STAP_PROBEV(provider, name, ...) \
+	__QBPF_VARIADIC(provider, name, __QBPF_COUNT(0, ##__VA_ARGS__), ##__VA_ARGS__)
+#define __QBPF_VARIADIC(provider, name, n, ...) __QBPF_MARKER(provider, name, n, (__VA_ARGS__))
+#define __QBPF_COUNT(...) __QBPF_COUNT_(__VA_ARGS__, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define __QBPF_COUNT_(z, a, b, c, d, e, f, g, h, i, j, k, l, n, ...) n
+#define DTRACE_PROBEV STAP_PROBEV
 #endif
+#endif /* STAP_PROBE */
+
+/* clang-format on */
 
 #endif

@@ -26,7 +26,8 @@ static unsigned int handler_line, twin_line[2];
 
 __attribute__((noinline)) static void handler(int x, double d, float f)
 {
-	QBPF_FUNC(); handler_line = __LINE__;
+	handler_line = __LINE__ + 1;
+	QBPF_FUNC();
 	QBPF_SPAN(feed, parse);
 
 	hits += x;
@@ -40,16 +41,17 @@ __attribute__((noinline)) static void handler(int x, double d, float f)
 }
 
 /* Two functions on one line: the id tells them apart. */
-#define TWIN(name, i) \
-	__attribute__((noinline)) static void name(void) \
-	{ \
-		QBPF_FUNC(); \
-		twin_line[i] = __LINE__; \
-		hits++; \
+#define TWIN(name, i)                                                                              \
+	__attribute__((noinline)) static void name(void)                                           \
+	{                                                                                          \
+		QBPF_FUNC();                                                                       \
+		twin_line[i] = __LINE__;                                                           \
+		hits++;                                                                            \
 	}
-TWIN(twin_a, 0) TWIN(twin_b, 1)
+TWIN(twin_a, 0)
+TWIN(twin_b, 1)
 
-static unsigned int find(const char *provider, const char *name, const struct usdt_marker **out)
+    static unsigned int find(const char *provider, const char *name, const struct usdt_marker **out)
 {
 	unsigned int n = 0;
 
@@ -168,10 +170,10 @@ static int close_self(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_spans),
-		cmocka_unit_test(test_functions),
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_semaphore),
+	    cmocka_unit_test(test_spans),
+	    cmocka_unit_test(test_functions),
+	    cmocka_unit_test(test_values),
+	    cmocka_unit_test(test_semaphore),
 	};
 
 	return cmocka_run_group_tests(tests, open_self, close_self);

@@ -5,12 +5,13 @@
  *
  *	w_marker [LEAVES [FILE]]
  *
- * Prints (into FILE) what a tracer must see, in order: "NAME ARG..." for each hit of mk:NAME, integers in
- * decimal, floating-point numbers as their bits in decimal, strings as they are. Then runs a leaf function
- * with live data in the red zone LEAVES times and prints
+ * Prints (into FILE) what a tracer must see, in order: "NAME ARG..." for each hit of mk:NAME,
+ *integers in decimal, floating-point numbers as their bits, strings as they are. Then runs a leaf
+ *function with live data in the red zone LEAVES times and prints
  *
  *	leaves COUNT SUM WRONG	its marker mk:leaf's first argument summed; values found changed
- *	spans COUNT		runs of each of the spans mk:scope, mk:inner and the function paths()
+ *	spans COUNT		runs of each of the spans mk:scope, mk:inner and the function
+ *paths()
  */
 #include <limits.h>
 #include <stddef.h>
@@ -26,10 +27,10 @@
 #ifdef W_MARKER_SDT
 /* What the header of systemtap makes of the same source. */
 #include <sys/sdt.h>
-#define QBPF_SPAN(provider, name) (void)0
-#define QBPF_FUNC()		  (void)0
+#define QBPF_SPAN(provider, name)     (void)0
+#define QBPF_FUNC()		      (void)0
 #define QBPF_VALUE(provider, name, x) DTRACE_PROBE1(provider, name##__value, x)
-#define QBPF_ENABLED(provider, name) 0
+#define QBPF_ENABLED(provider, name)  0
 #else
 #include "qbpf/probe.h"
 #endif
@@ -158,8 +159,8 @@ NOINLINE static void callers(long x, unsigned char y)
 NOINLINE static void twelve(int a, unsigned char b, double c, const char *d, short e, long f,
 			    float g, unsigned int h)
 {
-	printf("twelve %d %d %ld %s %d %ld %ld %u %ld %d %d %ld\n", a, b, bits(c), d, e, f, fbits(g),
-	       h, f + 1, global_int, 12, (long)a * e);
+	printf("twelve %d %d %ld %s %d %ld %ld %u %ld %d %d %ld\n", a, b, bits(c), d, e, f,
+	       fbits(g), h, f + 1, global_int, 12, (long)a * e);
 	DTRACE_PROBE12(mk, twelve, a, b, c, d, e, f, g, h, f + 1, global_int, 12, (long)a * e);
 }
 

@@ -113,8 +113,9 @@ int main(int argc, char **argv)
 		total += catches(i);
 		total += lambdas(i);
 	}
-	static const char *const names[8] = {"cx::book<T>::update", "doubled", "destructor", "fails",
-					     "cx::crosses",	     "catches", "handler",    "lambda"};
+	static const char *const names[8] = {
+	    "cx::book<T>::update", "doubled", "destructor", "fails",
+	    "cx::crosses",	   "catches", "handler",    "lambda"};
 	for (int i = 0; i < 8; i++)
 		std::printf("%s %ld\n", names[i], counts[i]);
 	std::fprintf(stderr, "%ld\n", total);

@@ -47,8 +47,8 @@ enum counter {
 };
 
 const char *const counter_names[N_COUNTERS] = {
-	"strategy:tick", "feed:parse",	"book:update", "signal:alpha",
-	"signal:refit",	 "risk:check",	"order:send",  "order:encode",
+    "strategy:tick", "feed:parse", "book:update", "signal:alpha",
+    "signal:refit",  "risk:check", "order:send",  "order:encode",
 };
 
 struct counts {
@@ -82,7 +82,7 @@ struct quote {
 
 class rejected : public std::runtime_error
 {
-    public:
+      public:
 	explicit rejected(const char *why) : std::runtime_error(why)
 	{
 	}
@@ -91,7 +91,7 @@ class rejected : public std::runtime_error
 /* Each thread trades on its own: its generator, book, position and counters. */
 class trader
 {
-    public:
+      public:
 	explicit trader(unsigned int seed) : state_(seed * 2654435761u + 1)
 	{
 		for (int i = 0; i < LEVELS; i++)
@@ -103,7 +103,7 @@ class trader
 		return c_;
 	}
 
-    private:
+      private:
 	static const int LEVELS = 64;
 
 	uint32_t random();
@@ -172,7 +172,8 @@ NOINLINE void trader::refit()
 	c_.n[C_REFIT]++;
 	for (int round = 0; round < 100; round++)
 		for (int i = 0; i < LEVELS; i++)
-			weights_[i] = 0.9 * weights_[i] + 0.1 * std::sin(bids_[i] - asks_[i] + round);
+			weights_[i] =
+			    0.9 * weights_[i] + 0.1 * std::sin(bids_[i] - asks_[i] + round);
 }
 
 NOINLINE double trader::alpha(const quote &q)
@@ -296,7 +297,8 @@ void on_signal(int)
 void print(const counts &c)
 {
 	for (int i = 0; i < N_COUNTERS; i++)
-		printf("count %s %llu\n", counter_names[i], static_cast<unsigned long long>(c.n[i]));
+		printf("count %s %llu\n", counter_names[i],
+		       static_cast<unsigned long long>(c.n[i]));
 	printf("func strategy::trader::check_limits %llu\n",
 	       static_cast<unsigned long long>(c.limits));
 	printf("func strategy::trader::refit %llu\n",
@@ -325,11 +327,11 @@ int main(int argc, char **argv)
 {
 	using namespace strategy;
 	static const struct option longs[] = {
-		{"seconds", required_argument, nullptr, 's'},
-		{"rate", required_argument, nullptr, 'r'},
-		{"ticks", required_argument, nullptr, 'n'},
-		{"threads", required_argument, nullptr, 't'},
-		{nullptr, 0, nullptr, 0},
+	    {"seconds", required_argument, nullptr, 's'},
+	    {"rate", required_argument, nullptr, 'r'},
+	    {"ticks", required_argument, nullptr, 'n'},
+	    {"threads", required_argument, nullptr, 't'},
+	    {nullptr, 0, nullptr, 0},
 	};
 	options o;
 	int c;
@@ -348,8 +350,9 @@ int main(int argc, char **argv)
 			o.threads = static_cast<unsigned int>(number(optarg, "--threads"));
 			break;
 		default:
-			fprintf(stderr, "usage: w_strategy [--seconds N] [--rate N (per thread and second, "
-					"0: flat out)] [--ticks N (per thread)] [--threads N]\n");
+			fprintf(stderr,
+				"usage: w_strategy [--seconds N] [--rate N (per thread and second, "
+				"0: flat out)] [--ticks N (per thread)] [--threads N]\n");
 			return 2;
 		}
 	}

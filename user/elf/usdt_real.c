@@ -18,8 +18,8 @@ struct real {
 	uint32_t mask;
 };
 
-static int add_section(const struct elf_image *img, const struct elf_section *sec,
-		       struct real **v, size_t *n)
+static int add_section(const struct elf_image *img, const struct elf_section *sec, struct real **v,
+		       size_t *n)
 {
 	struct notes it = {0};
 	const uint8_t *data;

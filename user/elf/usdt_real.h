@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Which arguments are floating point: .note.qbpf, whose records of type 2 (include/qbpf/probe.h)
- * say it of markers whose own notes do not, so that other tools can read them. Used by usdt.c alone.
+ * say it of markers whose own notes do not, so that other tools can read them. Used by usdt.c
+ * alone.
  */
 #ifndef QBPF_ELF_USDT_REAL_H
 #define QBPF_ELF_USDT_REAL_H
