@@ -234,19 +234,22 @@ static void t_no_notes(void **state)
 	maker_free(&m);
 }
 
-/* .note.qbpf: site, base, function, file, line, id */
+#define RECORDS 0x700000u /* where .note.qbpf is loaded */
+
+/* .note.qbpf, type 1: distances to site, function's name, file's name; line, id. */
 static size_t func_note(uint8_t *buf, size_t at, uint64_t site, uint64_t func, uint64_t file,
 			uint32_t line, uint32_t id)
 {
-	Elf64_Nhdr nh = {.n_namesz = 5, .n_descsz = 40, .n_type = 1};
-	uint64_t addrs[4] = {site, 0, func, file};
+	Elf64_Nhdr nh = {.n_namesz = 5, .n_descsz = 32, .n_type = 1};
+	uint64_t here = RECORDS + at + 20;
+	uint64_t dist[3] = {site - here, func ? func - here - 8 : 0, file ? file - here - 16 : 0};
 
 	memcpy(buf + at, &nh, 12);
 	memcpy(buf + at + 12, "qbpf\0\0\0", 8);
-	memcpy(buf + at + 20, addrs, 32);
-	memcpy(buf + at + 52, &line, 4);
-	memcpy(buf + at + 56, &id, 4);
-	return at + 60;
+	memcpy(buf + at + 20, dist, 24);
+	memcpy(buf + at + 44, &line, 4);
+	memcpy(buf + at + 48, &id, 4);
+	return at + 52;
 }
 
 static void t_functions(void **state)
@@ -276,7 +279,7 @@ static void t_functions(void **state)
 	n = func_note(rec, n, T + 8, D, D + 24, 42, 7);
 	n = func_note(rec, n, T + 12, D + 32, D + 24, 43, 1);
 	n = func_note(rec, n, T + 16, D + MAKER_SIZE - 2, D, 50, 1); /* a string without end */
-	maker_section(&f.m, ".note.qbpf", SHT_NOTE, rec, n, 0);
+	f.m.sh[maker_section(&f.m, ".note.qbpf", SHT_NOTE, rec, n, 0)].sh_addr = RECORDS;
 	finish(&f);
 	assert_int_equal(f.t->n, 6);
 	for (int i = 0; i < 6; i++) {
