@@ -26,6 +26,7 @@
 #define INFLATED_MAX (256u << 20) /* of one compressed section */
 #define EXTENTS_MAX  (512u << 20) /* of all bytes kept for elf_image__bytes() */
 #define EXTENT_MIN   4096u
+#define EXTENTS_TRIED 8
 
 struct segment {
 	uint64_t addr, off, filesz;
@@ -50,7 +51,7 @@ struct elf_image {
 	uint64_t loaded_len; /* sum of their sizes */
 	struct segment *segs; /* sorted by addr */
 	size_t nsegs;
-	struct extent *extents;
+	struct extent *extents; /* sorted by off; they may overlap */
 	size_t nextents, cap_extents;
 	uint64_t extents_len;
 	struct elf_info info;
@@ -356,10 +357,28 @@ bool elf_image__addr_is_code(const struct elf_image *img, uint64_t addr)
 	return s && s->exec;
 }
 
-static const uint8_t *extent_read(struct elf_image *img, uint64_t off, size_t *len, uint64_t room)
+/* The number of extents that start at or before off. */
+static size_t extents_before(const struct elf_image *img, uint64_t off)
 {
-	struct extent *x;
+	size_t lo = 0, hi = img->nextents;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (img->extents[mid].off <= off)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Reads *len bytes and a little more, and keeps them as extent number `at`. */
+static const uint8_t *extent_read(struct elf_image *img, size_t at, uint64_t off, size_t *len,
+				  uint64_t room)
+{
 	size_t want = *len;
+	struct extent x = {.off = off}, *p;
 
 	if (want < EXTENT_MIN)
 		want = room < EXTENT_MIN ? room : EXTENT_MIN;
@@ -368,27 +387,28 @@ static const uint8_t *extent_read(struct elf_image *img, uint64_t off, size_t *l
 	if (img->nextents == img->cap_extents) {
 		size_t cap = img->cap_extents ? img->cap_extents * 2 : 16;
 
-		x = realloc(img->extents, cap * sizeof(*x));
-		if (!x)
+		p = realloc(img->extents, cap * sizeof(*p));
+		if (!p)
 			return NULL;
-		img->extents = x;
+		img->extents = p;
 		img->cap_extents = cap;
 	}
-	x = &img->extents[img->nextents];
-	x->data = malloc(want);
-	if (!x->data)
+	x.data = malloc(want);
+	if (!x.data)
 		return NULL;
-	x->off = off;
-	x->len = read_at(img, x->data, want, off);
-	if (!x->len) {
-		free(x->data);
+	x.len = read_at(img, x.data, want, off);
+	if (!x.len) {
+		free(x.data);
 		return NULL;
 	}
+	p = &img->extents[at];
+	memmove(p + 1, p, (img->nextents - at) * sizeof(*p));
+	*p = x;
 	img->nextents++;
 	img->extents_len += want;
-	if (*len > x->len)
-		*len = x->len;
-	return x->data;
+	if (*len > x.len)
+		*len = x.len;
+	return x.data;
 }
 
 size_t elf_image__bytes(const struct elf_image *cimg, uint64_t addr, size_t len,
@@ -397,6 +417,7 @@ size_t elf_image__bytes(const struct elf_image *cimg, uint64_t addr, size_t len,
 	struct elf_image *img = (struct elf_image *)(uintptr_t)cimg;
 	const struct segment *s = find_segment(img, addr);
 	uint64_t off, room;
+	size_t at;
 
 	*out = NULL;
 	if (!s || !len)
@@ -411,16 +432,17 @@ size_t elf_image__bytes(const struct elf_image *cimg, uint64_t addr, size_t len,
 		*out = img->mem + off;
 		return len;
 	}
-	/* The latest first: callers walk through one function at a time. */
-	for (size_t i = img->nextents; i-- > 0;) {
+	at = extents_before(img, off);
+	/* A longer one may start earlier; not to look for it costs only another read. */
+	for (size_t i = at; i-- > 0 && at - i <= EXTENTS_TRIED;) {
 		const struct extent *x = &img->extents[i];
 
-		if (off >= x->off && off - x->off < x->len && len <= x->len - (off - x->off)) {
+		if (off - x->off < x->len && len <= x->len - (off - x->off)) {
 			*out = x->data + (off - x->off);
 			return len;
 		}
 	}
-	*out = extent_read(img, off, &len, room);
+	*out = extent_read(img, at, off, &len, room);
 	return *out ? len : 0;
 }
 
