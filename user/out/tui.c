@@ -158,7 +158,7 @@ void tui_paint(struct tui *t)
 	t->cols_n = COLS;
 	erase();
 	if (t->cols_n < TUI_MIN_COLS || t->rows_n < TUI_MIN_ROWS) {
-		tui_put(t, t->rows_n / 2, 0, t->cols_n, 0, "terminal too small");
+		mvaddnstr(t->rows_n / 2, 0, "terminal too small", t->cols_n);
 	} else if (!t->shown) {
 		tui_put(t, 0, 0, t->cols_n, 0, "waiting for the first figures");
 		paint_status(t);

@@ -131,6 +131,9 @@ static void draw_row(struct tui *t, const struct layout *l, const struct span_ro
 			continue;
 		span_field__get(r, f, &v);
 		text = field__format(&span_fields[f], &v, buf);
+		/* The sum of intervals or of plain numbers is no time spent. */
+		if (f == SF_SUM && r->class != ROW_SPAN)
+			text = "-";
 		tui_put_right(t, y, x, l->width[f], attr, text);
 		x += l->width[f];
 	}
