@@ -247,7 +247,7 @@ void node_field__get(const struct tree_node *n, enum node_field f, struct field_
 	const struct snap_node *node = n->node;
 	bool timed = n->span && !snap_span__is_instant(n->span) && n->span->kind != SPAN_VALUE;
 
-	*v = (struct field_value){.state = FIELD_ABSENT, .is_ns = true};
+	*v = (struct field_value){.state = FIELD_ABSENT};
 	if (f == NF_NAME) {
 		v->state = FIELD_KNOWN;
 		v->text = n->name ? n->name : "?";
@@ -259,6 +259,7 @@ void node_field__get(const struct tree_node *n, enum node_field f, struct field_
 	}
 	if (!timed)
 		return;
+	v->is_ns = f != NF_SHARE;
 	switch (f) {
 	case NF_SUM:
 		set_count(v, node->total_ns);

@@ -119,8 +119,12 @@ static json_t *price(struct json_doc *d, const struct snapshot *s)
 	for (int c = 0; c < PRICE_N; c++)
 		if (s->price_ns[c])
 			json_put(d, per_hit, price_class_name(c), json_count(s->price_ns[c]));
-	json_put(d, p, "ns_per_span", per_span);
-	json_put(d, p, "ns_per_hit", per_hit);
+	if (json_object_size(per_span))
+		json_put(d, p, "ns_per_span", json_incref(per_span));
+	if (json_object_size(per_hit))
+		json_put(d, p, "ns_per_hit", json_incref(per_hit));
+	json_decref(per_span);
+	json_decref(per_hit);
 	json_put(d, p, "hits_per_s", json_real(snapshot__hits_per_s(s)));
 	if (overhead >= 0)
 		json_put(d, p, "overhead_pct", json_real(overhead));
