@@ -88,39 +88,34 @@
 #ifdef QBPF_DISABLE
 
 /*
- * Nothing is left: an argument is named inside sizeof, so that a variable that only markers use
- * stays "used" and nothing is evaluated.
+ * Expressions without effect, for which no compiler emits anything. An argument is named inside
+ * sizeof, so that a variable that only markers use stays "used" and nothing is evaluated.
  */
-#define __QBPF_MARKER(provider, name, n, args) \
-	do { \
-		__QBPF_UNUSED_##n args \
-	} while (0)
-#define __QBPF_UNUSED(x) (void)sizeof(x);
-#define __QBPF_UNUSED_0()
-#define __QBPF_UNUSED_1(a1) \
-	__QBPF_UNUSED(a1)
+#define __QBPF_MARKER(provider, name, n, args) __QBPF_UNUSED_##n args
+#define __QBPF_UNUSED_0() (void)0
+#define __QBPF_UNUSED_1(a1) (void)sizeof(a1)
 #define __QBPF_UNUSED_2(a1, a2) \
-	__QBPF_UNUSED_1(a1) __QBPF_UNUSED(a2)
+	(__QBPF_UNUSED_1(a1), (void)sizeof(a2))
 #define __QBPF_UNUSED_3(a1, a2, a3) \
-	__QBPF_UNUSED_2(a1, a2) __QBPF_UNUSED(a3)
+	(__QBPF_UNUSED_2(a1, a2), (void)sizeof(a3))
 #define __QBPF_UNUSED_4(a1, a2, a3, a4) \
-	__QBPF_UNUSED_3(a1, a2, a3) __QBPF_UNUSED(a4)
+	(__QBPF_UNUSED_3(a1, a2, a3), (void)sizeof(a4))
 #define __QBPF_UNUSED_5(a1, a2, a3, a4, a5) \
-	__QBPF_UNUSED_4(a1, a2, a3, a4) __QBPF_UNUSED(a5)
+	(__QBPF_UNUSED_4(a1, a2, a3, a4), (void)sizeof(a5))
 #define __QBPF_UNUSED_6(a1, a2, a3, a4, a5, a6) \
-	__QBPF_UNUSED_5(a1, a2, a3, a4, a5) __QBPF_UNUSED(a6)
+	(__QBPF_UNUSED_5(a1, a2, a3, a4, a5), (void)sizeof(a6))
 #define __QBPF_UNUSED_7(a1, a2, a3, a4, a5, a6, a7) \
-	__QBPF_UNUSED_6(a1, a2, a3, a4, a5, a6) __QBPF_UNUSED(a7)
+	(__QBPF_UNUSED_6(a1, a2, a3, a4, a5, a6), (void)sizeof(a7))
 #define __QBPF_UNUSED_8(a1, a2, a3, a4, a5, a6, a7, a8) \
-	__QBPF_UNUSED_7(a1, a2, a3, a4, a5, a6, a7) __QBPF_UNUSED(a8)
+	(__QBPF_UNUSED_7(a1, a2, a3, a4, a5, a6, a7), (void)sizeof(a8))
 #define __QBPF_UNUSED_9(a1, a2, a3, a4, a5, a6, a7, a8, a9) \
-	__QBPF_UNUSED_8(a1, a2, a3, a4, a5, a6, a7, a8) __QBPF_UNUSED(a9)
+	(__QBPF_UNUSED_8(a1, a2, a3, a4, a5, a6, a7, a8), (void)sizeof(a9))
 #define __QBPF_UNUSED_10(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10) \
-	__QBPF_UNUSED_9(a1, a2, a3, a4, a5, a6, a7, a8, a9) __QBPF_UNUSED(a10)
+	(__QBPF_UNUSED_9(a1, a2, a3, a4, a5, a6, a7, a8, a9), (void)sizeof(a10))
 #define __QBPF_UNUSED_11(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11) \
-	__QBPF_UNUSED_10(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10) __QBPF_UNUSED(a11)
+	(__QBPF_UNUSED_10(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10), (void)sizeof(a11))
 #define __QBPF_UNUSED_12(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12) \
-	__QBPF_UNUSED_11(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11) __QBPF_UNUSED(a12)
+	(__QBPF_UNUSED_11(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11), (void)sizeof(a12))
 
 #define QBPF_SPAN(provider, name)      (void)0
 #define QBPF_FUNC()		       (void)0

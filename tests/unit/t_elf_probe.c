@@ -48,8 +48,11 @@ __attribute__((noinline)) static void handler(int x, double d, float f)
 		twin_line[i] = __LINE__;                                                           \
 		hits++;                                                                            \
 	}
-TWIN(twin_a, 0)
-TWIN(twin_b, 1)
+/* clang-format off */
+/* clang-format off */
+TWIN(twin_a, 0) TWIN(twin_b, 1)
+/* clang-format on */
+/* clang-format on */
 
     static unsigned int find(const char *provider, const char *name, const struct usdt_marker **out)
 {
