@@ -51,11 +51,91 @@ static void t_golden_ascii(void **state)
 	golden_report("table.ascii.txt", "C");
 }
 
+/* Whatever a target is called: no control byte reaches the terminal, and no line is endless. */
+static void t_plain_text(void **state)
+{
+	struct snapshot *s = fixture__strategy();
+	char *text;
+
+	(void)state;
+	assert_non_null(setlocale(LC_CTYPE, "C.UTF-8"));
+	free(s->comm);
+	s->comm = strdup("ev\x1b]0;il\x07");
+	text = report(s, &everything);
+	for (const char *p = text; *p; p++)
+		assert_true(*p == '\n' || (unsigned char)*p >= 0x20);
+	free(text);
+	snapshot__free(s);
+}
+
+static void t_empty(void **state)
+{
+	struct snapshot *s = snapshot__new();
+	char *text;
+
+	(void)state;
+	text = report(s, &everything);
+	assert_string_equal(text, "target  0ns\n0 sites armed; 0 hits/s, cost not measured\n");
+	free(text);
+	snapshot__free(s);
+}
+
+/* 1,000 spans without a hit are one line, 1,000 refusals of one kind two, 30 histograms 20. */
+static void t_many(void **state)
+{
+	struct snapshot *s = snapshot__new();
+	size_t lines = 0, histograms = 0;
+	char name[32], *text;
+
+	(void)state;
+	s->now_ns = 1000000000;
+	for (int i = 0; i < 1000; i++) {
+		snprintf(name, sizeof(name), "f%d", i);
+		fixture__span(s, name, SPAN_FUNC, QBPF_HIST_NS);
+		fixture__note(&s->refused, &s->nrefused, name, "no good");
+		if (i < 30)
+			fixture__add(&s->spans[i], 1000 * (i + 1), 1);
+	}
+	text = report(s, &everything);
+	assert_non_null(strstr(text, "no hit yet: f30, f31, f32, f33, f34, f35 and 964 more\n"));
+	assert_non_null(
+	    strstr(text, "refused: no good:\n    f0, f1, f2, f3, f4, f5 and 994 more\n"));
+	assert_non_null(strstr(text, "(histograms of 10 more spans with less time not shown)\n"));
+	for (const char *p = text; (p = strstr(p, ": 1 span\n")); p++)
+		histograms++;
+	for (const char *p = text; *p; p++)
+		lines += *p == '\n';
+	assert_int_equal(histograms, 20);
+	assert_true(lines < 120);
+	/* Most time first. */
+	assert_true(strstr(text, "\nf29 ") < strstr(text, "\nf28 "));
+	free(text);
+	snapshot__free(s);
+}
+
+static void t_deep_recursion(void **state)
+{
+	struct snapshot *s = snapshot__new();
+	char *text;
+
+	(void)state;
+	fixture__span(s, "recurse", SPAN_FUNC, QBPF_HIST_NS);
+	for (int i = 0; i < 64; i++)
+		fixture__node(s, i, 0, 1, 100 - i, 1);
+	text = report(s, &everything);
+	assert_non_null(strstr(text, "63: recurse"));
+	for (const char *p = text, *end; (end = strchr(p, '\n')); p = end + 1)
+		assert_true(end - p < 200);
+	free(text);
+	snapshot__free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(t_golden_utf8),
-	    cmocka_unit_test(t_golden_ascii),
+	    cmocka_unit_test(t_golden_utf8), cmocka_unit_test(t_golden_ascii),
+	    cmocka_unit_test(t_plain_text),  cmocka_unit_test(t_empty),
+	    cmocka_unit_test(t_many),	     cmocka_unit_test(t_deep_recursion),
 	};
 
 	return cmocka_run_group_tests_name("out_table", tests, NULL, NULL);

@@ -184,13 +184,13 @@ static void put_rest(const struct listing *l, const struct plan_object *o, bool 
 		return;
 	fputs(has_spans ? "\n" : "", l->f);
 	if (o->markers && o->markers->n && !has_spans)
-		fprintf(l->f, "  %zu markers%s, none selected (-u selects)\n", o->markers->n,
-			o->is_libc ? " of the C library" : "");
+		fprintf(l->f, "  markers%s: %zu, none selected (-u selects)\n",
+			o->is_libc ? " of the C library" : "", o->markers->n);
 	if (o->markers && o->markers->bad)
-		fprintf(l->f, "  %zu marker notes that cannot be used\n", o->markers->bad);
+		fprintf(l->f, "  marker notes that cannot be used: %zu\n", o->markers->bad);
 	if (funcs)
-		fprintf(l->f, "  %zu functions in %s (-f selects)\n", funcs,
-			o->funcs->source ? o->funcs->source : "?");
+		fprintf(l->f, "  functions in %s: %zu (-f selects)\n",
+			o->funcs->source ? o->funcs->source : "?", funcs);
 }
 
 void list__write(FILE *f, const struct plan *p, const struct plan_object *objs, size_t nobjs,
