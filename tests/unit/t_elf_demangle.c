@@ -43,6 +43,8 @@ static void t_names(void **state)
 		{"_Random", NULL},
 		{"_ZN3FooE!", NULL},
 		{"__cxa_throw", NULL},
+		/* found by fuzzing: libiberty hands over an empty piece at NULL first */
+		{"_RIC0aTmC1aTmmETB3_B3_ETB7E", NULL},
 	};
 
 	(void)state;

@@ -29,6 +29,8 @@ static void sink_write(const char *piece, size_t len, void *opaque)
 {
 	struct sink *s = opaque;
 
+	if (!len)
+		return;
 	if (len > DEMANGLED_MAX - s->len)
 		longjmp(s->leave, 1);
 	if (s->len + len >= s->cap) {

@@ -1,0 +1,166 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tests/fuzz/run.sh SECONDS [NAME...]: builds each harness fuzz_NAME.c with libFuzzer and runs it for
+# SECONDS, on a corpus of small programs and strings made here. Needs clang with its run-time
+# libraries (Debian: libclang-rt-14-dev). Prints TAP. What it finds is left in $BUILD/fuzz.
+# FUZZ_ARGS adds options of libFuzzer, FUZZ_CORPUS is another folder for the corpora.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+
+seconds=${1:?usage: tests/fuzz/run.sh SECONDS [NAME...]}
+shift
+out=$(realpath -m "${BUILD:-build}")/fuzz
+clang=${CLANG:-clang}
+flags=(-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+	-D_GNU_SOURCE -Iinclude -Iuser)
+libs=(-lelf -ldw -llzma -lcapstone -liberty)
+mkdir -p "$out/obj"
+
+if ! echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d && n && 0; }' |
+	"$clang" -fsanitize=fuzzer -x c - -o "$out/try" 2>/dev/null; then
+	echo "1..0 # SKIP $clang has no libFuzzer"
+	exit 77
+fi
+
+# Objects are rebuilt when a source or any header is newer.
+newest=$(find include user/elf user/err.h -name '*.h' -newer "$out/obj/stamp" 2>/dev/null | head -1)
+[ -e "$out/obj/stamp" ] || newest=yes
+for src in user/elf/*.c; do
+	obj=$out/obj/$(basename "$src" .c).o
+	if [ -n "$newest" ] || [ "$src" -nt "$obj" ]; then
+		"$clang" "${flags[@]}" -fsanitize=fuzzer-no-link -c "$src" -o "$obj" || exit 1
+	fi
+done
+touch "$out/obj/stamp"
+
+corpus_elf() {
+	local dir=$1 cc=${CC:-gcc}
+	cat >"$out/seed.S" <<-'EOF'
+	.globl _start
+	.type _start,@function
+_start:	endbr64
+	sub $24, %rsp
+990:	nop
+	call inner
+	add $24, %rsp
+	ret
+	.size _start, .-_start
+	.type inner,@function
+inner:	.cfi_startproc
+	nopl 8(%rax,%rax,1)
+	je 1f
+991:	nop
+1:	mov $60, %eax
+	syscall
+	.cfi_endproc
+	.size inner, .-inner
+	.globl _ZN3Foo3funEi
+	.type _ZN3Foo3funEi,@function
+_ZN3Foo3funEi: jmp inner
+	.type label,@function
+label:	ret
+	.data
+	.globl gy
+	.type gy,@object
+gy:	.long 42
+	.size gy, 4
+	.section .probes,"aw"
+sema:	.short 0
+	.section .stapsdt.base,"a"
+base:	.byte 0
+	.macro note site, sema, name, args
+	.section .note.stapsdt,"","note"
+	.balign 4
+	.4byte 8, 3f-2f, 3
+	.asciz "stapsdt"
+2:	.8byte \site, base, \sema
+	.asciz "prov"
+	.asciz "\name"
+	.asciz "\args"
+3:	.balign 4
+	.endm
+	note 990b, sema, "one__begin", "-4@gy(%rip) 8@(%rsp) 8f@8(%rdi,%rsi,8)"
+	note 991b, 0, "one__end", "4@$5 1@%ah 8@%xmm0"
+	.section .note.GNU-stack,"",@progbits
+	EOF
+	local i=0 opts
+	for opts in -no-pie -static-pie '-no-pie -Wl,-z,noseparate-code' '-no-pie -s' '-shared'; do
+		# The options are words. shellcheck disable=SC2086
+		$cc -nostdlib -Wl,-z,max-page-size=4096 $opts "$out/seed.S" -o "$dir/elf-$i" &&
+			i=$((i + 1))
+	done
+	# Symbols apart, compressed.
+	if command -v xz >/dev/null; then
+		objcopy --only-keep-debug "$dir/elf-0" "$out/mini" &&
+			xz -k -f "$out/mini" &&
+			objcopy -S --add-section ".gnu_debugdata=$out/mini.xz" "$dir/elf-0" "$dir/elf-mini"
+		rm -f "$out/mini" "$out/mini.xz"
+	fi
+}
+
+corpus_args() {
+	local i=0 line
+	while IFS= read -r line; do
+		printf '%s' "$line" >"$1/args-$i"
+		i=$((i + 1))
+	done <<-'EOF'
+	8@(%rsp) 8@8(%rsp) -4@24(%rsp)
+	8@(%rax,%rbx,8) 1@-96(%rbp,%rax,8) -4@gy(%rip) 8f@16+gpx(%rip)
+	8@%xmm0 8f@%rax -8@v0 16@-32(%rbp) %edi
+	8@x25 2@[x22, 20] -4@[sp, 128] -1@[x0, x1, lsl 3] 4@#5
+	4@i%ra+1r -4@DWORD PTR [rbp-4] 8@$gy+8 -1@$0xff
+	8@gy@GOTPCREL(%rip) 8@%fs:tv@tpoff 1@%ah 2@%r8w
+	EOF
+}
+
+corpus_demangle() {
+	local i=0 name
+	for name in _ZN3Foo3funEi _ZSt4sortIPiEvT_S1_ _ZN12_GLOBAL__N_15InnerD2Ev.cold \
+		_Z1f1a1PIS_S_ES0_IS1_S1_ES0_IS2_S2_E _RNvNtCs1234_4feed6parser5parse \
+		_RIC1aTmmETB3_B3_ETB7_B7_EE _ZN4core3fmt9Formatter3pad17h0123456789abcdefE \
+		_RNvNtNtCs9ltgdHTiPiY_4punyu8_grn_6gda8c; do
+		printf '%s' "$name" >"$1/name-$i"
+		i=$((i + 1))
+	done
+}
+
+corpus_maps() {
+	cat >"$1/maps-0" <<-'EOF'
+	00400000-00401000 r-xp 00001000 08:01 1234                       /opt/my prog
+	7f2000000000-7f2000001000 r-xp 00003000 103:2a 99                /usr/lib/libx.so.1 (deleted)
+	7f4000000000-7f4000001000 --xs 00000000 08:01 6                  /new\012line
+	7ffd00000000-7ffd00002000 r-xp 00000000 00:00 0                  [vdso]
+	EOF
+}
+
+names=("$@")
+[ ${#names[@]} -gt 0 ] || names=(image args demangle maps code)
+n=0 failed=0
+echo "1..${#names[@]}"
+for name in "${names[@]}"; do
+	n=$((n + 1))
+	dir=${FUZZ_CORPUS:-$out}/corpus-$name log=$out/$name.log
+	mkdir -p "$dir" "$out/found"
+	case $name in
+	image | code) corpus_elf "$dir" ;;
+	*) "corpus_$name" "$dir" ;;
+	esac
+	if ! "$clang" "${flags[@]}" -fsanitize=fuzzer "tests/fuzz/fuzz_$name.c" "$out"/obj/*.o \
+		"${libs[@]}" -o "$out/fuzz_$name" 2>"$log"; then
+		cat "$log" >&2
+		echo "not ok $n - $name: does not build"
+		failed=1
+		continue
+	fi
+	# The options of the caller are words. shellcheck disable=SC2086
+	if "$out/fuzz_$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -max_len=20000 \
+		-artifact_prefix="$out/found/$name-" ${FUZZ_ARGS:-} "$dir" >"$log" 2>&1; then
+		echo "ok $n - $name # $(grep -ao 'stat::number_of_executed_units: *[0-9]*' "$log" |
+			grep -o '[0-9]*$') runs"
+	else
+		grep -aE 'ERROR|SUMMARY|runtime error|Test unit|ALARM' "$log" >&2
+		echo "not ok $n - $name: see $log"
+		failed=1
+	fi
+done
+exit $failed
