@@ -399,10 +399,10 @@ __QBPF_ARG_TYPE(long double, double, 0, 1);
 template <typename T> T __qbpf_decay(T);
 
 #define __QBPF_TYPE(x)	  __qbpf_arg<decltype(__qbpf_decay(x))>
-#define __QBPF_PASS(x)	  (static_cast<__QBPF_TYPE(x)::pass>(x))
+#define __QBPF_PASS(x)	  (static_cast<typename __QBPF_TYPE(x)::pass>(x))
 #define __QBPF_IS_REAL(x) static_cast<int>(__QBPF_TYPE(x)::is_real)
 #define __QBPF_SIZE(x) \
-	((__QBPF_TYPE(x)::is_signed ? 1 : -1) * static_cast<int>(sizeof(__QBPF_TYPE(x)::pass)))
+	((__QBPF_TYPE(x)::is_signed ? 1 : -1) * static_cast<int>(sizeof(typename __QBPF_TYPE(x)::pass)))
 
 #else /* C */
 

@@ -41,20 +41,19 @@ __attribute__((noinline)) static void handler(int x, double d, float f)
 }
 
 /* Two functions on one line: the id tells them apart. */
-#define TWIN(name, i)                                                                              \
-	__attribute__((noinline)) static void name(void)                                           \
-	{                                                                                          \
-		QBPF_FUNC();                                                                       \
-		twin_line[i] = __LINE__;                                                           \
-		hits++;                                                                            \
+/* clang-format off */
+#define TWIN(name, i) \
+	__attribute__((noinline)) static void name(void) \
+	{ \
+		QBPF_FUNC(); \
+		twin_line[i] = __LINE__; \
+		hits++; \
 	}
-/* clang-format off */
-/* clang-format off */
-TWIN(twin_a, 0) TWIN(twin_b, 1)
+#define TWINS(a, b) TWIN(a, 0) TWIN(b, 1)
 /* clang-format on */
-/* clang-format on */
+TWINS(twin_a, twin_b)
 
-    static unsigned int find(const char *provider, const char *name, const struct usdt_marker **out)
+static unsigned int find(const char *provider, const char *name, const struct usdt_marker **out)
 {
 	unsigned int n = 0;
 
