@@ -9,8 +9,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void look_at(const struct elf_image *img, const struct unwind_table *unwind,
-		    uint64_t addr, uint64_t size)
+static void look_at(const struct elf_image *img, const struct unwind_table *unwind, uint64_t addr,
+		    uint64_t size)
 {
 	struct func_facts facts;
 	uint64_t start, len;

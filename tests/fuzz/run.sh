@@ -4,6 +4,7 @@
 # SECONDS, on a corpus of small programs and strings made here. Needs clang with its run-time
 # libraries (Debian: libclang-rt-14-dev). Prints TAP. What it finds is left in $BUILD/fuzz.
 # FUZZ_ARGS adds options of libFuzzer, FUZZ_CORPUS is another folder for the corpora.
+# shellcheck disable=SC2317 # corpus_NAME is called by its name
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
@@ -11,7 +12,7 @@ seconds=${1:?usage: tests/fuzz/run.sh SECONDS [NAME...]}
 shift
 out=$(realpath -m "${BUILD:-build}")/fuzz
 clang=${CLANG:-clang}
-flags=(-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+flags=(-g -O1 -fsanitize=address -fsanitize=undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 	-D_GNU_SOURCE -Iinclude -Iuser)
 libs=(-lelf -ldw -llzma -lcapstone -liberty)
 mkdir -p "$out/obj"
@@ -85,7 +86,8 @@ base:	.byte 0
 	EOF
 	local i=0 opts
 	for opts in -no-pie -static-pie '-no-pie -Wl,-z,noseparate-code' '-no-pie -s' '-shared'; do
-		# The options are words. shellcheck disable=SC2086
+		# The options are words.
+		# shellcheck disable=SC2086
 		$cc -nostdlib -Wl,-z,max-page-size=4096 $opts "$out/seed.S" -o "$dir/elf-$i" &&
 			i=$((i + 1))
 	done
@@ -152,7 +154,8 @@ for name in "${names[@]}"; do
 		failed=1
 		continue
 	fi
-	# The options of the caller are words. shellcheck disable=SC2086
+	# The options of the caller are words.
+	# shellcheck disable=SC2086
 	if "$out/fuzz_$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -max_len=20000 \
 		-artifact_prefix="$out/found/$name-" ${FUZZ_ARGS:-} "$dir" >"$log" 2>&1; then
 		echo "ok $n - $name # $(grep -ao 'stat::number_of_executed_units: *[0-9]*' "$log" |

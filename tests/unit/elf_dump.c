@@ -19,9 +19,11 @@ static const char *const kinds[] = {"unreadable", "const", "reg", "mem"};
 
 static void dump_arg(const struct usdt_arg *a)
 {
-	printf(" [%s size=%d signed=%d float=%d base=%d index=%d scale=%d shift=%d rip=%d off=%lld%s%s]",
+	printf(" [%s size=%d signed=%d float=%d base=%d index=%d scale=%d shift=%d rip=%d "
+	       "off=%lld%s%s]",
 	       kinds[a->kind], a->size, a->is_signed, a->is_float, a->base, a->index, a->scale,
-	       a->shift, a->rip_rel, (long long)a->off, a->why ? " why=" : "", a->why ? a->why : "");
+	       a->shift, a->rip_rel, (long long)a->off, a->why ? " why=" : "",
+	       a->why ? a->why : "");
 }
 
 static void dump_info(const struct elf_image *img)

@@ -41,10 +41,18 @@ static inline void maker_put(struct maker *m, size_t off, const void *data, size
 static inline void maker_init(struct maker *m)
 {
 	Elf64_Phdr ph[2] = {
-		{.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_offset = MAKER_TEXT_OFF,
-		 .p_vaddr = MAKER_TEXT_ADDR, .p_filesz = MAKER_SIZE, .p_memsz = MAKER_SIZE},
-		{.p_type = PT_LOAD, .p_flags = PF_R | PF_W, .p_offset = MAKER_DATA_OFF,
-		 .p_vaddr = MAKER_DATA_ADDR, .p_filesz = MAKER_SIZE, .p_memsz = 2 * MAKER_SIZE},
+	    {.p_type = PT_LOAD,
+	     .p_flags = PF_R | PF_X,
+	     .p_offset = MAKER_TEXT_OFF,
+	     .p_vaddr = MAKER_TEXT_ADDR,
+	     .p_filesz = MAKER_SIZE,
+	     .p_memsz = MAKER_SIZE},
+	    {.p_type = PT_LOAD,
+	     .p_flags = PF_R | PF_W,
+	     .p_offset = MAKER_DATA_OFF,
+	     .p_vaddr = MAKER_DATA_ADDR,
+	     .p_filesz = MAKER_SIZE,
+	     .p_memsz = 2 * MAKER_SIZE},
 	};
 	uint8_t nops[MAKER_SIZE];
 
@@ -65,8 +73,12 @@ static inline uint32_t maker_section(struct maker *m, const char *name, uint32_t
 	Elf64_Shdr *sh = &m->sh[m->nsh];
 
 	memcpy(m->names + m->names_len, name, n);
-	*sh = (Elf64_Shdr){.sh_name = (uint32_t)m->names_len, .sh_type = type, .sh_offset = off,
-			   .sh_size = len, .sh_link = link, .sh_addralign = 1};
+	*sh = (Elf64_Shdr){.sh_name = (uint32_t)m->names_len,
+			   .sh_type = type,
+			   .sh_offset = off,
+			   .sh_size = len,
+			   .sh_link = link,
+			   .sh_addralign = 1};
 	m->names_len += n;
 	maker_put(m, off, data, len);
 	return (uint32_t)m->nsh++;
@@ -78,10 +90,15 @@ static inline Elf64_Ehdr *maker_finish(struct maker *m)
 	uint32_t str = maker_section(m, ".shstrtab", SHT_STRTAB, "", 0, 0);
 	size_t off;
 	Elf64_Ehdr eh = {
-		.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
-		.e_type = ET_EXEC, .e_machine = EM_X86_64, .e_version = EV_CURRENT,
-		.e_ehsize = sizeof(eh), .e_phoff = sizeof(eh), .e_phentsize = sizeof(Elf64_Phdr),
-		.e_phnum = 2, .e_shentsize = sizeof(Elf64_Shdr),
+	    .e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+	    .e_type = ET_EXEC,
+	    .e_machine = EM_X86_64,
+	    .e_version = EV_CURRENT,
+	    .e_ehsize = sizeof(eh),
+	    .e_phoff = sizeof(eh),
+	    .e_phentsize = sizeof(Elf64_Phdr),
+	    .e_phnum = 2,
+	    .e_shentsize = sizeof(Elf64_Shdr),
 	};
 
 	m->sh[str].sh_offset = m->len;

@@ -16,35 +16,35 @@ static void t_names(void **state)
 	static const struct {
 		const char *raw, *want; /* NULL: not mangled */
 	} rows[] = {
-		{"_Z3funi", "fun(int)"},
-		{"_ZN3Foo3funEv", "Foo::fun()"},
-		{"_ZNK3Foo3funERKSs", "Foo::fun(std::string const&) const"},
-		{"_ZN12_GLOBAL__N_15InnerD2Ev", "(anonymous namespace)::Inner::~Inner()"},
-		{"_ZSt4sortIPiEvT_S1_", "void std::sort<int*>(int*, int*)"},
-		{"_ZN3Foo3funEv.cold", "Foo::fun() [clone .cold]"},
-		{"_ZN3Foo3funEv.part.0", "Foo::fun() [clone .part.0]"},
-		{"_Zli3_kgy", "operator\"\" _kg(unsigned long long)"},
-		{"_ZTV3Foo", "vtable for Foo"},
-		/* Rust: legacy without its hash, and v0 */
-		{"_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "core::fmt::Formatter::pad"},
-		{"_ZN71_$LT$Test$u20$$u2b$$u20$$u27$static$u20$as$u20$foo..Bar$LT$Test$GT$$GT$3bar"
-		 "17h930b740aa94f1d3aE",
-		 "<Test + 'static as foo::Bar<Test>>::bar"},
-		{"_RNvC6_123foo3bar", "123foo::bar"},
-		{"_RNvNtCs1234_4feed6parser5parse", "feed::parser::parse"},
-		/* a C++ name that looks a little like Rust */
-		{"_ZN3Foo17h0123456789abcdefEv", "Foo::h0123456789abcdef()"},
-		{"main", NULL},
-		{"", NULL},
-		{"_", NULL},
-		{"_Z", NULL},
-		{"_R", NULL},
-		{"_Zebra", NULL},
-		{"_Random", NULL},
-		{"_ZN3FooE!", NULL},
-		{"__cxa_throw", NULL},
-		/* found by fuzzing: libiberty hands over an empty piece at NULL first */
-		{"_RIC0aTmC1aTmmETB3_B3_ETB7E", NULL},
+	    {"_Z3funi", "fun(int)"},
+	    {"_ZN3Foo3funEv", "Foo::fun()"},
+	    {"_ZNK3Foo3funERKSs", "Foo::fun(std::string const&) const"},
+	    {"_ZN12_GLOBAL__N_15InnerD2Ev", "(anonymous namespace)::Inner::~Inner()"},
+	    {"_ZSt4sortIPiEvT_S1_", "void std::sort<int*>(int*, int*)"},
+	    {"_ZN3Foo3funEv.cold", "Foo::fun() [clone .cold]"},
+	    {"_ZN3Foo3funEv.part.0", "Foo::fun() [clone .part.0]"},
+	    {"_Zli3_kgy", "operator\"\" _kg(unsigned long long)"},
+	    {"_ZTV3Foo", "vtable for Foo"},
+	    /* Rust: legacy without its hash, and v0 */
+	    {"_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "core::fmt::Formatter::pad"},
+	    {"_ZN71_$LT$Test$u20$$u2b$$u20$$u27$static$u20$as$u20$foo..Bar$LT$Test$GT$$GT$3bar"
+	     "17h930b740aa94f1d3aE",
+	     "<Test + 'static as foo::Bar<Test>>::bar"},
+	    {"_RNvC6_123foo3bar", "123foo::bar"},
+	    {"_RNvNtCs1234_4feed6parser5parse", "feed::parser::parse"},
+	    /* a C++ name that looks a little like Rust */
+	    {"_ZN3Foo17h0123456789abcdefEv", "Foo::h0123456789abcdef()"},
+	    {"main", NULL},
+	    {"", NULL},
+	    {"_", NULL},
+	    {"_Z", NULL},
+	    {"_R", NULL},
+	    {"_Zebra", NULL},
+	    {"_Random", NULL},
+	    {"_ZN3FooE!", NULL},
+	    {"__cxa_throw", NULL},
+	    /* found by fuzzing: libiberty hands over an empty piece at NULL first */
+	    {"_RIC0aTmC1aTmmETB3_B3_ETB7E", NULL},
 	};
 
 	(void)state;
@@ -87,7 +87,7 @@ static char *doubling_cxx(unsigned int levels)
 static char *doubling_rust(unsigned int levels)
 {
 	static const char digits[] =
-		"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	    "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 	char *name = malloc(32 + levels * 16), ref[8];
 	size_t n = (size_t)sprintf(name, "_RIC1a"), last = n;
 
@@ -138,8 +138,8 @@ static void t_doubling(void **state)
 
 static void t_recursion_and_length(void **state)
 {
-	static const char *const units[] = {"P", "F", "N", "I", "_Z", "J", "TP", "K", "R", "X", "D",
-					    "B_", "Ss", "L", "RIC", "M"};
+	static const char *const units[] = {"P", "F", "N", "I",	 "_Z", "J", "TP",  "K",
+					    "R", "X", "D", "B_", "Ss", "L", "RIC", "M"};
 	char *name = malloc(70000);
 
 	(void)state;
@@ -167,9 +167,9 @@ static void t_recursion_and_length(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(t_names),
-		cmocka_unit_test(t_doubling),
-		cmocka_unit_test(t_recursion_and_length),
+	    cmocka_unit_test(t_names),
+	    cmocka_unit_test(t_doubling),
+	    cmocka_unit_test(t_recursion_and_length),
 	};
 
 	return cmocka_run_group_tests_name("elf_demangle", tests, NULL, NULL);

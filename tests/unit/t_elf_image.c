@@ -28,7 +28,8 @@ static int open_copy(const struct maker *m, size_t len, struct elf_image **img, 
 
 static void make_plain(struct maker *m)
 {
-	static const uint8_t id[] = {4, 0, 0, 0, 4, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0, 1, 2, 3, 4};
+	static const uint8_t id[] = {4, 0, 0,	0,   4,	  0, 0, 0, 3, 0,
+				     0, 0, 'G', 'N', 'U', 0, 1, 2, 3, 4};
 
 	maker_init(m);
 	maker_section(m, ".note.gnu.build-id", SHT_NOTE, id, sizeof(id), 0);
@@ -115,7 +116,8 @@ static void t_file_and_truncation(void **state)
 
 static void t_refusals(void **state)
 {
-	static const char script[] = "#!/bin/sh\necho an ordinary script, longer than an ELF header\n";
+	static const char script[] =
+	    "#!/bin/sh\necho an ordinary script, longer than an ELF header\n";
 	struct elf_image *img;
 	int fds[2], fd, err;
 	struct maker m;
@@ -306,11 +308,17 @@ static void t_every_byte(void **state)
 	struct maker m;
 	uint8_t note[256];
 	Elf64_Sym syms[3] = {
-		{0},
-		{.st_name = 1, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = 1,
-		 .st_value = MAKER_TEXT_ADDR, .st_size = 8},
-		{.st_name = 3, .st_info = ELF64_ST_INFO(STB_LOCAL, STT_OBJECT), .st_shndx = 1,
-		 .st_value = MAKER_DATA_ADDR, .st_size = 8},
+	    {0},
+	    {.st_name = 1,
+	     .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+	     .st_shndx = 1,
+	     .st_value = MAKER_TEXT_ADDR,
+	     .st_size = 8},
+	    {.st_name = 3,
+	     .st_info = ELF64_ST_INFO(STB_LOCAL, STT_OBJECT),
+	     .st_shndx = 1,
+	     .st_value = MAKER_DATA_ADDR,
+	     .st_size = 8},
 	};
 	size_t n = maker_note(note, 0, MAKER_TEXT_ADDR, 0, MAKER_DATA_ADDR, "p", "n", "-4@g(%rip)");
 	uint32_t str;
@@ -357,12 +365,9 @@ static void t_every_byte(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(t_addresses),
-		cmocka_unit_test(t_file_and_truncation),
-		cmocka_unit_test(t_refusals),
-		cmocka_unit_test(t_hostile_headers),
-		cmocka_unit_test(t_hostile_sections),
-		cmocka_unit_test(t_every_byte),
+	    cmocka_unit_test(t_addresses),	  cmocka_unit_test(t_file_and_truncation),
+	    cmocka_unit_test(t_refusals),	  cmocka_unit_test(t_hostile_headers),
+	    cmocka_unit_test(t_hostile_sections), cmocka_unit_test(t_every_byte),
 	};
 
 	return cmocka_run_group_tests_name("elf_image", tests, NULL, NULL);

@@ -30,23 +30,25 @@ static struct proc_maps *parse(const char *text, size_t len)
 static void t_parse(void **state)
 {
 	static const char text[] =
-		"00400000-00401000 r--p 00000000 08:01 1234                       /opt/my prog\n"
-		"00401000-00402000 r-xp 00001000 08:01 1234                       /opt/my prog\n"
-		"00402000-00403000 rw-p 00002000 08:01 1234                       /opt/my prog\n"
-		"01c3a000-01c5b000 rw-p 00000000 00:00 0                          [heap]\n"
-		"7f0000000000-7f0000001000 r--p 00000000 08:01 77                 /only/data.mo\n"
-		"7f1000000000-7f1000001000 r-xp 00000000 00:00 0\n"
-		"7f2000000000-7f2000001000 r-xp 00003000 103:2a 99                "
-		"/usr/lib/libx.so.1 (deleted)\n"
-		"7f2000001000-7f2000002000 r-xp 00004000 103:2a 99                "
-		"/usr/lib/libx.so.1 (deleted)\n"
-		"7f2100000000-7f2100001000 r-xp 00000000 103:2a 100               /usr/lib/libx.so.1\n"
-		"7f3000000000-7f3000001000 r-xp 00000000 00:01 5                  "
-		"/memfd:jit code (deleted)\n"
-		"7f4000000000-7f4000001000 --xs 00000000 08:01 6                  /new\\012line\\040\\\n"
-		"7ffd00000000-7ffd00002000 r-xp 00000000 00:00 0                  [vdso]\n"
-		"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0          [vsyscall]\n"
-		"ffffffffff700000-ffffffffffffffff r-xp 00000000 08:01 7          /last without newline";
+	    "00400000-00401000 r--p 00000000 08:01 1234                       /opt/my prog\n"
+	    "00401000-00402000 r-xp 00001000 08:01 1234                       /opt/my prog\n"
+	    "00402000-00403000 rw-p 00002000 08:01 1234                       /opt/my prog\n"
+	    "01c3a000-01c5b000 rw-p 00000000 00:00 0                          [heap]\n"
+	    "7f0000000000-7f0000001000 r--p 00000000 08:01 77                 /only/data.mo\n"
+	    "7f1000000000-7f1000001000 r-xp 00000000 00:00 0\n"
+	    "7f2000000000-7f2000001000 r-xp 00003000 103:2a 99                "
+	    "/usr/lib/libx.so.1 (deleted)\n"
+	    "7f2000001000-7f2000002000 r-xp 00004000 103:2a 99                "
+	    "/usr/lib/libx.so.1 (deleted)\n"
+	    "7f2100000000-7f2100001000 r-xp 00000000 103:2a 100               /usr/lib/libx.so.1\n"
+	    "7f3000000000-7f3000001000 r-xp 00000000 00:01 5                  "
+	    "/memfd:jit code (deleted)\n"
+	    "7f4000000000-7f4000001000 --xs 00000000 08:01 6                  "
+	    "/new\\012line\\040\\\n"
+	    "7ffd00000000-7ffd00002000 r-xp 00000000 00:00 0                  [vdso]\n"
+	    "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0          [vsyscall]\n"
+	    "ffffffffff700000-ffffffffffffffff r-xp 00000000 08:01 7          /last without "
+	    "newline";
 	struct proc_maps *m = parse(text, sizeof(text) - 1);
 
 	(void)state;
@@ -79,16 +81,16 @@ static void t_parse(void **state)
 static void t_parse_garbage(void **state)
 {
 	static const char *const texts[] = {
-		"",
-		"\n\n\n",
-		"garbage",
-		"00400000-00401000",
-		"00400000-00401000 r-xp",
-		"00400000-00401000 r-xp 0 8:1",
-		"00401000-00400000 r-xp 00000000 08:01 1 /backwards",
-		"00400000-00401000 r-x 00000000 08:01 1 /short permissions",
-		"zz-00401000 r-xp 00000000 08:01 1 /not hexadecimal",
-		"00400000-00401000 rw-p 00000000 08:01 1 /no code",
+	    "",
+	    "\n\n\n",
+	    "garbage",
+	    "00400000-00401000",
+	    "00400000-00401000 r-xp",
+	    "00400000-00401000 r-xp 0 8:1",
+	    "00401000-00400000 r-xp 00000000 08:01 1 /backwards",
+	    "00400000-00401000 r-x 00000000 08:01 1 /short permissions",
+	    "zz-00401000 r-xp 00000000 08:01 1 /not hexadecimal",
+	    "00400000-00401000 rw-p 00000000 08:01 1 /no code",
 	};
 	struct proc_maps *m;
 
@@ -173,11 +175,9 @@ static void t_no_such_process(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(t_parse),
-		cmocka_unit_test(t_parse_garbage),
-		cmocka_unit_test(t_many_ranges),
-		cmocka_unit_test(t_self),
-		cmocka_unit_test(t_no_such_process),
+	    cmocka_unit_test(t_parse),		 cmocka_unit_test(t_parse_garbage),
+	    cmocka_unit_test(t_many_ranges),	 cmocka_unit_test(t_self),
+	    cmocka_unit_test(t_no_such_process),
 	};
 
 	return cmocka_run_group_tests_name("elf_maps", tests, NULL, NULL);

@@ -37,16 +37,17 @@ static void add_table(struct maker *m, const char *table, uint32_t type, const s
 
 	for (size_t i = 0; i < n; i++) {
 		syms[i + 1] = (Elf64_Sym){
-			.st_name = (uint32_t)len,
-			.st_info = ELF64_ST_INFO(v[i].bind, v[i].type),
-			.st_shndx = v[i].shndx,
-			.st_value = v[i].addr,
-			.st_size = v[i].size,
+		    .st_name = (uint32_t)len,
+		    .st_info = ELF64_ST_INFO(v[i].bind, v[i].type),
+		    .st_shndx = v[i].shndx,
+		    .st_value = v[i].addr,
+		    .st_size = v[i].size,
 		};
 		strcpy(names + len, v[i].name);
 		len += strlen(v[i].name) + 1;
 	}
-	str = maker_section(m, type == SHT_SYMTAB ? ".strtab" : ".dynstr", SHT_STRTAB, names, len, 0);
+	str =
+	    maker_section(m, type == SHT_SYMTAB ? ".strtab" : ".dynstr", SHT_STRTAB, names, len, 0);
 	maker_section(m, table, type, syms, (n + 1) * sizeof(*syms), str);
 	free(syms);
 	free(names);
@@ -89,49 +90,49 @@ static const struct elf_func *find(const struct file *f, const char *name)
 static void t_which(void **state)
 {
 	static const struct sym symtab[] = {
-		{"second", T + 0x20, 8, STT_FUNC, STB_GLOBAL, 1},
-		{"first", T + 0x10, 8, STT_FUNC, STB_LOCAL, 1},
-		{"data", MAKER_DATA_ADDR, 8, STT_OBJECT, STB_GLOBAL, 2},
-		{"func_in_data", MAKER_DATA_ADDR, 8, STT_FUNC, STB_GLOBAL, 2},
-		{"outside", 0x10, 8, STT_FUNC, STB_GLOBAL, 1},
-		{"resolver", T + 0x30, 8, STT_GNU_IFUNC, STB_GLOBAL, 1},
-		{"label", T + 0x40, 0, STT_NOTYPE, STB_GLOBAL, 1},
-		{".Llocal", T + 0x44, 0, STT_NOTYPE, STB_LOCAL, 1},
-		{"etext", T + 0x46, 0, STT_NOTYPE, STB_GLOBAL, 1},
-		{"versioned@@V2", T + 0x50, 4, STT_FUNC, STB_GLOBAL, 1},
-		{"@odd", T + 0x50, 4, STT_FUNC, STB_GLOBAL, 1},
-		{"first.cold", T + 0x60, 4, STT_FUNC, STB_LOCAL, 1},
-		{"second.part.0", T + 0x68, 4, STT_FUNC, STB_LOCAL, 1},
-		{"_Z3funi", T + 0x70, 4, STT_FUNC, STB_WEAK, 1},
-		{"file.c", 0, 0, STT_FILE, STB_LOCAL, SHN_ABS},
-		{"imported_too", 0, 0, STT_FUNC, STB_GLOBAL, SHN_UNDEF},
+	    {"second", T + 0x20, 8, STT_FUNC, STB_GLOBAL, 1},
+	    {"first", T + 0x10, 8, STT_FUNC, STB_LOCAL, 1},
+	    {"data", MAKER_DATA_ADDR, 8, STT_OBJECT, STB_GLOBAL, 2},
+	    {"func_in_data", MAKER_DATA_ADDR, 8, STT_FUNC, STB_GLOBAL, 2},
+	    {"outside", 0x10, 8, STT_FUNC, STB_GLOBAL, 1},
+	    {"resolver", T + 0x30, 8, STT_GNU_IFUNC, STB_GLOBAL, 1},
+	    {"label", T + 0x40, 0, STT_NOTYPE, STB_GLOBAL, 1},
+	    {".Llocal", T + 0x44, 0, STT_NOTYPE, STB_LOCAL, 1},
+	    {"etext", T + 0x46, 0, STT_NOTYPE, STB_GLOBAL, 1},
+	    {"versioned@@V2", T + 0x50, 4, STT_FUNC, STB_GLOBAL, 1},
+	    {"@odd", T + 0x50, 4, STT_FUNC, STB_GLOBAL, 1},
+	    {"first.cold", T + 0x60, 4, STT_FUNC, STB_LOCAL, 1},
+	    {"second.part.0", T + 0x68, 4, STT_FUNC, STB_LOCAL, 1},
+	    {"_Z3funi", T + 0x70, 4, STT_FUNC, STB_WEAK, 1},
+	    {"file.c", 0, 0, STT_FILE, STB_LOCAL, SHN_ABS},
+	    {"imported_too", 0, 0, STT_FUNC, STB_GLOBAL, SHN_UNDEF},
 	};
 	static const struct sym dynsym[] = {
-		{"second", T + 0x20, 8, STT_FUNC, STB_GLOBAL, 1},
-		{"only_dynamic", T + 0x78, 4, STT_FUNC, STB_GLOBAL, 1},
-		{"imported", 0, 0, STT_FUNC, STB_GLOBAL, SHN_UNDEF},
-		{"plt_address", T + 0x7c, 0, STT_FUNC, STB_GLOBAL, SHN_UNDEF},
-		{"untyped", 0, 0, STT_NOTYPE, STB_GLOBAL, SHN_UNDEF},
-		{"__gmon_start__", 0, 0, STT_NOTYPE, STB_WEAK, SHN_UNDEF},
-		{"imported_data", 0, 0, STT_OBJECT, STB_GLOBAL, SHN_UNDEF},
+	    {"second", T + 0x20, 8, STT_FUNC, STB_GLOBAL, 1},
+	    {"only_dynamic", T + 0x78, 4, STT_FUNC, STB_GLOBAL, 1},
+	    {"imported", 0, 0, STT_FUNC, STB_GLOBAL, SHN_UNDEF},
+	    {"plt_address", T + 0x7c, 0, STT_FUNC, STB_GLOBAL, SHN_UNDEF},
+	    {"untyped", 0, 0, STT_NOTYPE, STB_GLOBAL, SHN_UNDEF},
+	    {"__gmon_start__", 0, 0, STT_NOTYPE, STB_WEAK, SHN_UNDEF},
+	    {"imported_data", 0, 0, STT_OBJECT, STB_GLOBAL, SHN_UNDEF},
 	};
 	static const struct {
 		const char *name;
 		uint64_t addr, size;
 		uint32_t flags;
 	} want[] = {
-		{"first", T + 0x10, 8, FUNC_LOCAL},
-		{"second", T + 0x20, 8, 0},
-		{"resolver", T + 0x30, 8, FUNC_IFUNC},
-		{"label", T + 0x40, 0x10, FUNC_SIZE_GUESSED},
-		{"versioned", T + 0x50, 4, 0},
-		{"first.cold", T + 0x60, 4, FUNC_COLD | FUNC_LOCAL},
-		{"second.part.0", T + 0x68, 4, FUNC_LOCAL},
-		{"_Z3funi", T + 0x70, 4, 0},
-		{"only_dynamic", T + 0x78, 4, 0},
-		{"imported", 0, 0, FUNC_IMPORTED},
-		{"plt_address", 0, 0, FUNC_IMPORTED},
-		{"untyped", 0, 0, FUNC_IMPORTED},
+	    {"first", T + 0x10, 8, FUNC_LOCAL},
+	    {"second", T + 0x20, 8, 0},
+	    {"resolver", T + 0x30, 8, FUNC_IFUNC},
+	    {"label", T + 0x40, 0x10, FUNC_SIZE_GUESSED},
+	    {"versioned", T + 0x50, 4, 0},
+	    {"first.cold", T + 0x60, 4, FUNC_COLD | FUNC_LOCAL},
+	    {"second.part.0", T + 0x68, 4, FUNC_LOCAL},
+	    {"_Z3funi", T + 0x70, 4, 0},
+	    {"only_dynamic", T + 0x78, 4, 0},
+	    {"imported", 0, 0, FUNC_IMPORTED},
+	    {"plt_address", 0, 0, FUNC_IMPORTED},
+	    {"untyped", 0, 0, FUNC_IMPORTED},
 	};
 	struct file f;
 
@@ -162,13 +163,13 @@ static void t_which(void **state)
 static void t_aliases(void **state)
 {
 	static const struct sym symtab[] = {
-		{"__write", T, 8, STT_FUNC, STB_LOCAL, 1},
-		{"__libc_write", T, 8, STT_FUNC, STB_GLOBAL, 1},
-		{"write", T, 8, STT_FUNC, STB_WEAK, 1},
-		{"_ZN1AC2Ev", T + 16, 8, STT_FUNC, STB_WEAK, 1},
-		{"_ZN1AC1Ev", T + 16, 8, STT_FUNC, STB_WEAK, 1},
-		{"a_label", T + 32, 0, STT_NOTYPE, STB_GLOBAL, 1},
-		{"typed", T + 32, 8, STT_FUNC, STB_LOCAL, 1},
+	    {"__write", T, 8, STT_FUNC, STB_LOCAL, 1},
+	    {"__libc_write", T, 8, STT_FUNC, STB_GLOBAL, 1},
+	    {"write", T, 8, STT_FUNC, STB_WEAK, 1},
+	    {"_ZN1AC2Ev", T + 16, 8, STT_FUNC, STB_WEAK, 1},
+	    {"_ZN1AC1Ev", T + 16, 8, STT_FUNC, STB_WEAK, 1},
+	    {"a_label", T + 32, 0, STT_NOTYPE, STB_GLOBAL, 1},
+	    {"typed", T + 32, 8, STT_FUNC, STB_LOCAL, 1},
 	};
 	struct file f;
 
@@ -190,28 +191,28 @@ static void t_aliases(void **state)
 static void t_find_addr(void **state)
 {
 	static const struct sym symtab[] = {
-		{"outer", T + 0x10, 0x40, STT_FUNC, STB_GLOBAL, 1},
-		{"inner", T + 0x20, 0x08, STT_FUNC, STB_GLOBAL, 1},
-		{"last", T + 0x70, 0, STT_FUNC, STB_GLOBAL, 1},
-		{"endless", T + 0x60, UINT64_MAX, STT_FUNC, STB_GLOBAL, 1},
+	    {"outer", T + 0x10, 0x40, STT_FUNC, STB_GLOBAL, 1},
+	    {"inner", T + 0x20, 0x08, STT_FUNC, STB_GLOBAL, 1},
+	    {"last", T + 0x70, 0, STT_FUNC, STB_GLOBAL, 1},
+	    {"endless", T + 0x60, UINT64_MAX, STT_FUNC, STB_GLOBAL, 1},
 	};
 	static const struct {
 		uint64_t addr;
 		const char *want;
 	} rows[] = {
-		{T, NULL},
-		{T + 0x0f, NULL},
-		{T + 0x10, "outer"},
-		{T + 0x1f, "outer"},
-		{T + 0x20, "inner"},
-		{T + 0x27, "inner"},
-		{T + 0x28, "outer"},
-		{T + 0x4f, "outer"},
-		{T + 0x50, NULL},
-		{T + 0x60, "endless"},
-		{T + 0x7f, "last"}, /* to the end of .text */
-		{T + 0x80, "endless"},
-		{0, NULL},
+	    {T, NULL},
+	    {T + 0x0f, NULL},
+	    {T + 0x10, "outer"},
+	    {T + 0x1f, "outer"},
+	    {T + 0x20, "inner"},
+	    {T + 0x27, "inner"},
+	    {T + 0x28, "outer"},
+	    {T + 0x4f, "outer"},
+	    {T + 0x50, NULL},
+	    {T + 0x60, "endless"},
+	    {T + 0x7f, "last"}, /* to the end of .text */
+	    {T + 0x80, "endless"},
+	    {0, NULL},
 	};
 	struct file f;
 
@@ -234,8 +235,8 @@ static void t_find_addr(void **state)
 static void t_lazy_names(void **state)
 {
 	static const struct sym symtab[] = {
-		{"_Z3funi", T, 8, STT_FUNC, STB_GLOBAL, 1},
-		{"plain", T + 8, 8, STT_FUNC, STB_GLOBAL, 1},
+	    {"_Z3funi", T, 8, STT_FUNC, STB_GLOBAL, 1},
+	    {"plain", T + 8, 8, STT_FUNC, STB_GLOBAL, 1},
 	};
 	struct symbols_opts opts = {.no_demangle = true};
 	struct file f;
@@ -266,7 +267,9 @@ static void t_string_table_without_end(void **state)
 	for (int i = 1; i < 5; i++)
 		syms[i] = (Elf64_Sym){.st_name = names[i - 1],
 				      .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
-				      .st_shndx = 1, .st_value = T + 8u * (unsigned int)i, .st_size = 8};
+				      .st_shndx = 1,
+				      .st_value = T + 8u * (unsigned int)i,
+				      .st_size = 8};
 	start(&f);
 	str = maker_section(&f.m, ".strtab", SHT_STRTAB, "\0ok\0unfinished", 14, 0);
 	maker_section(&f.m, ".symtab", SHT_SYMTAB, syms, sizeof(syms), str);
@@ -292,7 +295,9 @@ static void t_many_at_one_address(void **state)
 	for (size_t i = 0; i < n; i++)
 		syms[i] = (Elf64_Sym){.st_name = (uint32_t)i,
 				      .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
-				      .st_shndx = 1, .st_value = T, .st_size = 8};
+				      .st_shndx = 1,
+				      .st_value = T,
+				      .st_size = 8};
 	start(&f);
 	str = maker_section(&f.m, ".strtab", SHT_STRTAB, names, n + 2, 0);
 	maker_section(&f.m, ".symtab", SHT_SYMTAB, syms, n * sizeof(*syms), str);
@@ -311,12 +316,12 @@ static void t_many_at_one_address(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(t_which),
-		cmocka_unit_test(t_aliases),
-		cmocka_unit_test(t_find_addr),
-		cmocka_unit_test(t_lazy_names),
-		cmocka_unit_test(t_string_table_without_end),
-		cmocka_unit_test(t_many_at_one_address),
+	    cmocka_unit_test(t_which),
+	    cmocka_unit_test(t_aliases),
+	    cmocka_unit_test(t_find_addr),
+	    cmocka_unit_test(t_lazy_names),
+	    cmocka_unit_test(t_string_table_without_end),
+	    cmocka_unit_test(t_many_at_one_address),
 	};
 
 	return cmocka_run_group_tests_name("elf_symbols", tests, NULL, NULL);

@@ -168,14 +168,14 @@ static void t_symbols(void **state)
 {
 	static const char names[] = "\0gy\0twice\0tls\0code@@V1\0undefined";
 	const Elf64_Sym syms[] = {
-		{0},
-		{.st_name = 1, .st_info = STT_OBJECT, .st_shndx = 1, .st_value = D + 16},
-		{.st_name = 4, .st_info = STT_OBJECT, .st_shndx = 1, .st_value = D + 32},
-		{.st_name = 4, .st_info = STT_OBJECT, .st_shndx = 1, .st_value = D + 48},
-		{.st_name = 10, .st_info = STT_TLS, .st_shndx = 1, .st_value = 8},
-		{.st_name = 14, .st_info = STT_FUNC, .st_shndx = 1, .st_value = T},
-		{.st_name = 23, .st_info = STT_OBJECT, .st_shndx = SHN_UNDEF},
-		{.st_name = 1, .st_info = STT_OBJECT, .st_shndx = 1, .st_value = D + 16},
+	    {0},
+	    {.st_name = 1, .st_info = STT_OBJECT, .st_shndx = 1, .st_value = D + 16},
+	    {.st_name = 4, .st_info = STT_OBJECT, .st_shndx = 1, .st_value = D + 32},
+	    {.st_name = 4, .st_info = STT_OBJECT, .st_shndx = 1, .st_value = D + 48},
+	    {.st_name = 10, .st_info = STT_TLS, .st_shndx = 1, .st_value = 8},
+	    {.st_name = 14, .st_info = STT_FUNC, .st_shndx = 1, .st_value = T},
+	    {.st_name = 23, .st_info = STT_OBJECT, .st_shndx = SHN_UNDEF},
+	    {.st_name = 1, .st_info = STT_OBJECT, .st_shndx = 1, .st_value = D + 16},
 	};
 	const struct usdt_arg *a;
 	struct file f;
@@ -297,13 +297,10 @@ static void t_functions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(t_sites),
-		cmocka_unit_test(t_prelink),
-		cmocka_unit_test(t_bad_notes),
-		cmocka_unit_test(t_lengths_that_wrap),
-		cmocka_unit_test(t_symbols),
-		cmocka_unit_test(t_no_notes),
-		cmocka_unit_test(t_functions),
+	    cmocka_unit_test(t_sites),	   cmocka_unit_test(t_prelink),
+	    cmocka_unit_test(t_bad_notes), cmocka_unit_test(t_lengths_that_wrap),
+	    cmocka_unit_test(t_symbols),   cmocka_unit_test(t_no_notes),
+	    cmocka_unit_test(t_functions),
 	};
 
 	return cmocka_run_group_tests_name("elf_usdt", tests, NULL, NULL);

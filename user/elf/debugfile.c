@@ -48,8 +48,8 @@ static void read_debuglink(const struct elf_image *img, struct debuglink *l)
 static int open_under(int root_fd, const char *path)
 {
 	struct open_how how = {
-		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	    .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+	    .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
 	int fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
 
@@ -133,8 +133,8 @@ static int try_debuglink(const struct elf_image *img, int root_fd, struct elf_im
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-		int n = snprintf(path, sizeof(path), forms[i], (int)(slash - name), name,
-				 link.name);
+		int n =
+		    snprintf(path, sizeof(path), forms[i], (int)(slash - name), name, link.name);
 #pragma GCC diagnostic pop
 
 		if (n < 0 || (size_t)n >= sizeof(path) || !strcmp(path, name))

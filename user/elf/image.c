@@ -21,11 +21,11 @@
 #include "elf/image.h"
 #include "elf/image_facts.h"
 
-#define SEGMENTS_MAX 1024
-#define SECTIONS_MAX (1u << 17)
-#define INFLATED_MAX (256u << 20) /* of one compressed section */
-#define EXTENTS_MAX  (512u << 20) /* of all bytes kept for elf_image__bytes() */
-#define EXTENT_MIN   4096u
+#define SEGMENTS_MAX  1024
+#define SECTIONS_MAX  (1u << 17)
+#define INFLATED_MAX  (256u << 20) /* of one compressed section */
+#define EXTENTS_MAX   (512u << 20) /* of all bytes kept for elf_image__bytes() */
+#define EXTENT_MIN    4096u
 #define EXTENTS_TRIED 8
 
 struct segment {
@@ -47,8 +47,8 @@ struct elf_image {
 	uint64_t size;
 	Elf *elf;
 	size_t nsections, shstrndx;
-	uint8_t *loaded;     /* bitmap of sections whose content libelf holds */
-	uint64_t loaded_len; /* sum of their sizes */
+	uint8_t *loaded;      /* bitmap of sections whose content libelf holds */
+	uint64_t loaded_len;  /* sum of their sizes */
 	struct segment *segs; /* sorted by addr */
 	size_t nsegs;
 	struct extent *extents; /* sorted by off; they may overlap */
@@ -89,8 +89,8 @@ static int check_ident(struct elf_image *img, Elf64_Ehdr *eh, struct err *e)
 	if (got < EI_NIDENT || memcmp(eh->e_ident, ELFMAG, SELFMAG))
 		return err_set(e, -ENOEXEC, "%s: not an ELF file", img->name);
 	if (eh->e_ident[EI_CLASS] == ELFCLASS32)
-		return err_set(e, -EOPNOTSUPP, "%s: a 32-bit ELF file; only 64-bit ones can be traced",
-			       img->name);
+		return err_set(e, -EOPNOTSUPP,
+			       "%s: a 32-bit ELF file; only 64-bit ones can be traced", img->name);
 	if (eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_ident[EI_DATA] != ELFDATA2LSB ||
 	    got < sizeof(*eh))
 		return err_set(e, -ENOEXEC, "%s: not a 64-bit little-endian ELF file", img->name);
@@ -109,9 +109,10 @@ static int check_tables(struct elf_image *img, const Elf64_Ehdr *eh, size_t *nph
 	if (eh->e_shoff) {
 		if (eh->e_shentsize != sizeof(Elf64_Shdr) || eh->e_shoff > img->size ||
 		    read_at(img, &first, sizeof(first), eh->e_shoff) != sizeof(first))
-			return err_set(e, -ENOEXEC,
-				       "%s: truncated or damaged: the section headers are not in it",
-				       img->name);
+			return err_set(
+			    e, -ENOEXEC,
+			    "%s: truncated or damaged: the section headers are not in it",
+			    img->name);
 		if (!nsec)
 			nsec = first.sh_size;
 		if (nsec > (img->size - eh->e_shoff) / sizeof(Elf64_Shdr))
@@ -211,7 +212,7 @@ static int image_init(struct elf_image *img, const char *name, struct err *e)
 	if (!img->loaded)
 		return err_set(e, -ENOMEM, "%s: out of memory", img->name);
 
-	img->info.machine = eh.e_machine == EM_X86_64	? ELF_X86_64
+	img->info.machine = eh.e_machine == EM_X86_64	 ? ELF_X86_64
 			    : eh.e_machine == EM_AARCH64 ? ELF_AARCH64
 							 : ELF_OTHER;
 	img->info.pie = eh.e_type == ET_DYN;
@@ -341,7 +342,8 @@ int elf_image__off_to_addr(const struct elf_image *img, uint64_t off, uint64_t *
 	for (size_t i = 0; i < img->nsegs; i++) {
 		const struct segment *s = &img->segs[i];
 
-		if (off >= s->off && off - s->off < s->filesz && (!found || (s->exec && !found->exec)))
+		if (off >= s->off && off - s->off < s->filesz &&
+		    (!found || (s->exec && !found->exec)))
 			found = s;
 	}
 	if (!found)
@@ -463,14 +465,14 @@ int elf_image__section_header(const struct elf_image *img, uint32_t index, struc
 	if (!name)
 		elf_errno();
 	*out = (struct elf_section){
-		.name = name ? name : "",
-		.index = index,
-		.type = sh.sh_type,
-		.link = sh.sh_link,
-		.flags = sh.sh_flags,
-		.addr = sh.sh_addr,
-		.size = sh.sh_size,
-		.entsize = sh.sh_entsize,
+	    .name = name ? name : "",
+	    .index = index,
+	    .type = sh.sh_type,
+	    .link = sh.sh_link,
+	    .flags = sh.sh_flags,
+	    .addr = sh.sh_addr,
+	    .size = sh.sh_size,
+	    .entsize = sh.sh_entsize,
 	};
 	return 0;
 }

@@ -23,17 +23,17 @@ enum elf_machine { ELF_OTHER, ELF_X86_64, ELF_AARCH64 };
 
 struct elf_info {
 	enum elf_machine machine;
-	bool pie;	    /* ET_DYN */
-	bool has_interp;    /* dynamically linked executable */
-	bool is_go;	    /* .go.buildinfo, .gopclntab or a Go note: stacks move */
-	bool is_rust;	    /* informational */
-	bool has_gcc_except; /* .gcc_except_table: functions with landing pads */
-	bool imports_throw; /* imports or defines __cxa_throw, _Unwind_RaiseException */
-	bool imports_cancel; /* imports pthread_cancel */
-	bool imports_fork; /* imports fork, daemon, clone ..., or cannot be told */
+	bool pie;		   /* ET_DYN */
+	bool has_interp;	   /* dynamically linked executable */
+	bool is_go;		   /* .go.buildinfo, .gopclntab or a Go note: stacks move */
+	bool is_rust;		   /* informational */
+	bool has_gcc_except;	   /* .gcc_except_table: functions with landing pads */
+	bool imports_throw;	   /* imports or defines __cxa_throw, _Unwind_RaiseException */
+	bool imports_cancel;	   /* imports pthread_cancel */
+	bool imports_fork;	   /* imports fork, daemon, clone ..., or cannot be told */
 	bool imports_stack_switch; /* swapcontext, makecontext, boost jump_fcontext, ... */
-	bool stripped;	    /* no .symtab in this file (func_table.source tells of others) */
-	uint64_t entry;	    /* addr */
+	bool stripped;		   /* no .symtab in this file (func_table.source tells of others) */
+	uint64_t entry;		   /* addr */
 	uint8_t build_id[BUILD_ID_MAX];
 	size_t build_id_len; /* 0: none */
 	uint64_t size;	     /* of the file */
@@ -80,8 +80,7 @@ struct elf_section {
  * (0: any); -ENOENT. */
 int elf_image__next_section(const struct elf_image *img, uint32_t after, const char *name,
 			    uint32_t type, struct elf_section *out);
-int elf_image__section_header(const struct elf_image *img, uint32_t index,
-			      struct elf_section *out);
+int elf_image__section_header(const struct elf_image *img, uint32_t index, struct elf_section *out);
 /* Its content, decompressed and bounded. */
 int elf_image__section_data(const struct elf_image *img, const struct elf_section *sec,
 			    const uint8_t **data, size_t *len);

@@ -25,24 +25,24 @@ static const struct {
 	const char *name;
 	enum habit habit;
 } habits[] = {
-	{"__cxa_throw", HABIT_THROW},
-	{"_Unwind_RaiseException", HABIT_THROW},
-	{"pthread_cancel", HABIT_CANCEL},
-	{"swapcontext", HABIT_SWITCH},
-	{"setcontext", HABIT_SWITCH},
-	{"makecontext", HABIT_SWITCH},
-	{"jump_fcontext", HABIT_SWITCH},
-	{"ontop_fcontext", HABIT_SWITCH},
-	{"co_switch", HABIT_SWITCH}, /* libco */
-	{"coro_transfer", HABIT_SWITCH}, /* libcoro */
-	{"coctx_swap", HABIT_SWITCH}, /* Tencent's libco */
-	{"_co_switch_", HABIT_SWITCH},
-	{"fork", HABIT_FORK},
-	{"_Fork", HABIT_FORK},
-	{"forkpty", HABIT_FORK},
-	{"daemon", HABIT_FORK},
-	{"clone", HABIT_FORK},
-	{"clone3", HABIT_FORK},
+    {"__cxa_throw", HABIT_THROW},
+    {"_Unwind_RaiseException", HABIT_THROW},
+    {"pthread_cancel", HABIT_CANCEL},
+    {"swapcontext", HABIT_SWITCH},
+    {"setcontext", HABIT_SWITCH},
+    {"makecontext", HABIT_SWITCH},
+    {"jump_fcontext", HABIT_SWITCH},
+    {"ontop_fcontext", HABIT_SWITCH},
+    {"co_switch", HABIT_SWITCH},     /* libco */
+    {"coro_transfer", HABIT_SWITCH}, /* libcoro */
+    {"coctx_swap", HABIT_SWITCH},    /* Tencent's libco */
+    {"_co_switch_", HABIT_SWITCH},
+    {"fork", HABIT_FORK},
+    {"_Fork", HABIT_FORK},
+    {"forkpty", HABIT_FORK},
+    {"daemon", HABIT_FORK},
+    {"clone", HABIT_FORK},
+    {"clone3", HABIT_FORK},
 };
 
 #define NHABITS (sizeof(habits) / sizeof(habits[0]))
@@ -138,8 +138,8 @@ void elf_facts__read(const struct elf_image *img, struct elf_info *info)
 	struct elf_section sec;
 
 	info->stripped = elf_image__next_section(img, 0, NULL, SHT_SYMTAB, &sec) != 0;
-	info->is_go = has(img, ".go.buildinfo") || has(img, ".gopclntab") ||
-		      has(img, ".note.go.buildid");
+	info->is_go =
+	    has(img, ".go.buildinfo") || has(img, ".gopclntab") || has(img, ".note.go.buildid");
 	info->has_gcc_except = has(img, ".gcc_except_table");
 	info->is_rust = section_contains(img, ".comment", "rustc version");
 

@@ -46,13 +46,13 @@ static bool parse_line(const char *s, size_t len, struct line *l)
 	    strlen(perms) != 4 || end <= start)
 		return false;
 	*l = (struct line){
-		.range = {.start = start,
-			  .end = end,
-			  .off = off,
-			  .exec = perms[2] == 'x',
-			  .write = perms[1] == 'w'},
-		.dev = makedev(major_nr, minor_nr),
-		.ino = ino,
+	    .range = {.start = start,
+		      .end = end,
+		      .off = off,
+		      .exec = perms[2] == 'x',
+		      .write = perms[1] == 'w'},
+	    .dev = makedev(major_nr, minor_nr),
+	    .ino = ino,
 	};
 	while ((size_t)used < len && s[used] == ' ')
 		used++;
@@ -202,8 +202,8 @@ void proc_maps__free(struct proc_maps *m)
 static int open_in_root(int root_fd, const char *path)
 {
 	struct open_how how = {
-		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	    .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+	    .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
 	int fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
 

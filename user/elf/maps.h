@@ -20,12 +20,12 @@ struct map_range {
 };
 
 struct map_object {
-	char *path;    /* as the target sees it, without " (deleted)" */
+	char *path; /* as the target sees it, without " (deleted)" */
 	bool deleted;
-	bool is_exe;   /* /proc/PID/exe */
-	bool is_ldso;  /* the program interpreter */
+	bool is_exe;  /* /proc/PID/exe */
+	bool is_ldso; /* the program interpreter */
 	uint64_t dev, ino;
-	int fd;	       /* O_RDONLY of the mapped inode; -1 when it could not be opened */
+	int fd; /* O_RDONLY of the mapped inode; -1 when it could not be opened */
 	/* Why not. EXDEV with an fd: only its inode number is known to be that of the mapped file,
 	 * because overlayfs and btrfs give mappings another device number; compare build IDs. */
 	int open_errno;

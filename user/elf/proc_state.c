@@ -113,8 +113,8 @@ int proc_state__live_task(pid_t pid, char *proc, size_t size, struct err *e)
 	}
 	if (tasks)
 		closedir(tasks);
-	return err_set(e, -ENOENT,
-		       "process %d is a zombie: it has ended and waits for its parent", pid);
+	return err_set(e, -ENOENT, "process %d is a zombie: it has ended and waits for its parent",
+		       pid);
 }
 
 int proc_state__no_memory(pid_t pid, const char *proc, struct err *e)
@@ -126,6 +126,7 @@ int proc_state__no_memory(pid_t pid, const char *proc, struct err *e)
 		return err_set(e, -ESRCH, "no process %d: it has just ended", pid);
 	if (is_gone(state))
 		return err_set(e, -ENOENT,
-			       "process %d is a zombie: it has ended and waits for its parent", pid);
+			       "process %d is a zombie: it has ended and waits for its parent",
+			       pid);
 	return err_set(e, -ENOENT, "process %d has no user memory", pid);
 }

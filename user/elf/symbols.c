@@ -16,12 +16,12 @@
 #include "elf/debugfile.h"
 #include "elf/symbols.h"
 
-#define FUNCS_MAX	 (1u << 21)
-#define NAME_LEN_MAX	 8192
+#define FUNCS_MAX	  (1u << 21)
+#define NAME_LEN_MAX	  8192
 #define CODE_SECTIONS_MAX 4096
-#define ALIASES_COMPARED 64 /* of one address */
-#define WALK_MAX	 64 /* functions that find_addr looks back over */
-#define CHUNK		 (256u << 10)
+#define ALIASES_COMPARED  64 /* of one address */
+#define WALK_MAX	  64 /* functions that find_addr looks back over */
+#define CHUNK		  (256u << 10)
 
 struct chunk {
 	struct chunk *next;
@@ -34,7 +34,7 @@ struct raw {
 	uint64_t addr, size;
 	const char *name;
 	uint32_t flags;
-	uint16_t rank;	/* preferred name at one address: lowest first */
+	uint16_t rank; /* preferred name at one address: lowest first */
 	bool dynsym;
 };
 
@@ -43,12 +43,12 @@ struct code_section {
 };
 
 struct table_priv {
-	struct elf_image *debug;    /* separate or embedded */
-	uint8_t *debug_data;	    /* of the embedded one */
+	struct elf_image *debug; /* separate or embedded */
+	uint8_t *debug_data;	 /* of the embedded one */
 	struct elf_image *embedded;
 	struct chunk *chunks;
-	uint64_t *max_end;	    /* highest end of funcs[0 .. i] */
-	size_t ncode_funcs;	    /* funcs[ncode_funcs ..] are imported */
+	uint64_t *max_end;  /* highest end of funcs[0 .. i] */
+	size_t ncode_funcs; /* funcs[ncode_funcs ..] are imported */
 	char *source;
 };
 
@@ -95,8 +95,8 @@ static bool is_cold(const char *name, size_t len)
 /* Names that the linker gives to places, not to functions. */
 static bool is_linker_mark(const char *name)
 {
-	static const char *const marks[] = {"etext", "_etext", "__etext", "__executable_start",
-					    "_start_", "__init_array_start"};
+	static const char *const marks[] = {
+	    "etext", "_etext", "__etext", "__executable_start", "_start_", "__init_array_start"};
 
 	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
 		if (!strcmp(name, marks[i]))
@@ -109,10 +109,13 @@ static uint16_t rank_of(const Elf64_Sym *sym, const char *name, size_t len)
 	unsigned int bind = GELF_ST_BIND(sym->st_info), type = GELF_ST_TYPE(sym->st_info);
 	unsigned int under = 0;
 
-	while (name[under] == '_' && under < 3)
+	while (under < 3 && name[under] == '_')
 		under++;
 	return (uint16_t)((type == STT_NOTYPE) << 15 | is_cold(name, len) << 14 |
-			  (bind == STB_GLOBAL ? 0u : bind == STB_WEAK ? 1u : 2u) << 12 |
+			  (bind == STB_GLOBAL ? 0u
+			   : bind == STB_WEAK ? 1u
+					      : 2u)
+			      << 12 |
 			  (sym->st_size == 0) << 11 | under << 9 | (len > 511 ? 511 : len));
 }
 
@@ -162,8 +165,8 @@ static bool classify(const struct reader *r, const Elf64_Sym *sym, const char *n
 }
 
 /* Adds the functions of one symbol table; *found: how many. */
-static int read_table(struct reader *r, const struct elf_image *from, uint32_t type,
-		      bool imports, bool defined, size_t *found)
+static int read_table(struct reader *r, const struct elf_image *from, uint32_t type, bool imports,
+		      bool defined, size_t *found)
 {
 	struct elf_section sec, str;
 	const uint8_t *syms, *names, *last;
@@ -275,7 +278,7 @@ static int read_code_sections(struct reader *r)
 		if (!(sec.flags & SHF_EXECINSTR) || sec.addr + sec.size < sec.addr)
 			continue;
 		r->code[r->ncode++] =
-			(struct code_section){.addr = sec.addr, .end = sec.addr + sec.size};
+		    (struct code_section){.addr = sec.addr, .end = sec.addr + sec.size};
 	}
 	qsort(r->code, r->ncode, sizeof(*r->code), cmp_code);
 	return 0;
@@ -324,8 +327,8 @@ static int sort_raw(struct reader *r)
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < r->n; i++)
-		o[i] = (struct order){r->v[i].addr, (r->v[i].flags & FUNC_IMPORTED) != 0,
-				      (uint32_t)i};
+		o[i] =
+		    (struct order){r->v[i].addr, (r->v[i].flags & FUNC_IMPORTED) != 0, (uint32_t)i};
 	qsort(o, r->n, sizeof(*o), cmp_order);
 	for (size_t i = 0; i < r->n; i++)
 		sorted[i] = r->v[o[i].index];
@@ -358,10 +361,10 @@ static void emit_group(const struct reader *r, size_t from, size_t to, struct fu
 		if (repeats(r->v, from, to, i))
 			continue;
 		*f = (struct elf_func){
-			.name = r->v[i].name,
-			.addr = r->v[i].addr,
-			.size = r->v[i].size,
-			.flags = r->v[i].flags,
+		    .name = r->v[i].name,
+		    .addr = r->v[i].addr,
+		    .size = r->v[i].size,
+		    .flags = r->v[i].flags,
 		};
 		elf_image__addr_to_off(r->img, f->addr, &f->off);
 		if (r->v[i].rank < r->v[best_raw].rank) {
@@ -378,9 +381,9 @@ static void emit_imported(const struct reader *r, size_t from, struct func_table
 {
 	for (size_t i = from; i < r->n; i++) {
 		t->funcs[t->n] = (struct elf_func){
-			.name = r->v[i].name,
-			.flags = FUNC_IMPORTED,
-			.alias_of = (uint32_t)t->n,
+		    .name = r->v[i].name,
+		    .flags = FUNC_IMPORTED,
+		    .alias_of = (uint32_t)t->n,
 		};
 		t->n++;
 	}

@@ -9,15 +9,15 @@
 #include "elf/image.h"
 
 enum func_flags {
-	FUNC_IFUNC = 1 << 0,	/* the symbol is a resolver, not the function */
-	FUNC_IMPORTED = 1 << 1, /* undefined here; addr and off are 0 */
+	FUNC_IFUNC = 1 << 0,	    /* the symbol is a resolver, not the function */
+	FUNC_IMPORTED = 1 << 1,	    /* undefined here; addr and off are 0 */
 	FUNC_SIZE_GUESSED = 1 << 2, /* st_size was 0; size reaches to the next symbol */
-	FUNC_COLD = 1 << 3,	/* NAME.cold and similar: a part, not a function */
+	FUNC_COLD = 1 << 3,	    /* NAME.cold and similar: a part, not a function */
 	FUNC_LOCAL = 1 << 4,
 };
 
 struct elf_func {
-	const char *name;      /* raw, without @VERSION */
+	const char *name; /* raw, without @VERSION */
 	/* == name when it is not mangled; full signature for C++. With no_demangle NULL until
 	 * func_table__demangled() has been asked. */
 	const char *demangled;
@@ -25,7 +25,8 @@ struct elf_func {
 	uint64_t off;
 	uint64_t size; /* 0: unknown */
 	uint32_t flags;
-	uint32_t alias_of; /* index of the preferred name at the same addr; own index if preferred */
+	uint32_t
+	    alias_of; /* index of the preferred name at the same addr; own index if preferred */
 };
 
 struct func_table {

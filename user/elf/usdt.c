@@ -18,8 +18,8 @@
 #include "elf/usdt_func.h"
 #include "elf/usdt_real.h"
 
-#define STAPSDT_TYPE	3
-#define MARKERS_MAX	(1u << 18)
+#define STAPSDT_TYPE	 3
+#define MARKERS_MAX	 (1u << 18)
 #define NOTE_SECTION_MAX (64u << 20)
 
 /* A symbol that operands name: a table of them is resolved by one pass over the symbols. */
@@ -96,8 +96,7 @@ static bool decode_note(const struct elf_image *img, const uint8_t *desc, size_t
 	/* prelink moves sections but does not know these addresses: the base tells how far. */
 	move = base_addr && addrs[1] ? base_addr - addrs[1] : 0;
 	m->addr = addrs[0] + move;
-	if (!elf_image__addr_is_code(img, m->addr) ||
-	    elf_image__addr_to_off(img, m->addr, &m->off))
+	if (!elf_image__addr_is_code(img, m->addr) || elf_image__addr_to_off(img, m->addr, &m->off))
 		return false;
 	/*
 	 * Without its semaphore such a site would never be reached, and the kernel counts it by
@@ -105,9 +104,8 @@ static bool decode_note(const struct elf_image *img, const uint8_t *desc, size_t
 	 */
 	if (addrs[2] && elf_image__addr_to_off(img, addrs[2] + move, &m->sema_off))
 		return false;
-	m->nargs = usdt_args__parse(m->argstr,
-				    elf_image__headers(img)->machine == ELF_AARCH64, m->args,
-				    USDT_ARGS_MAX);
+	m->nargs = usdt_args__parse(m->argstr, elf_image__headers(img)->machine == ELF_AARCH64,
+				    m->args, USDT_ARGS_MAX);
 	return true;
 }
 
@@ -179,7 +177,7 @@ static void scan_symbols(const struct elf_image *img, uint32_t type, struct want
 	    elf_image__section_data(img, &str, &names, &names_len))
 		return;
 	for (size_t i = 0; i + sizeof(Elf64_Sym) <= len; i += sizeof(Elf64_Sym)) {
-		struct wanted key, *found;
+		struct wanted key = {0}, *found;
 		Elf64_Sym sym;
 		const char *at;
 

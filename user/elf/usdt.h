@@ -14,16 +14,16 @@
 struct usdt_marker {
 	const char *provider; /* owned by the image's marker table */
 	const char *name;
-	const char *argstr;  /* as in the note */
-	uint64_t addr;	     /* of the site, corrected for prelink (.stapsdt.base) */
-	uint64_t off;	     /* file offset of the site */
-	uint64_t sema_off;   /* file offset of the 16-bit semaphore, 0: none */
+	const char *argstr; /* as in the note */
+	uint64_t addr;	    /* of the site, corrected for prelink (.stapsdt.base) */
+	uint64_t off;	    /* file offset of the site */
+	uint64_t sema_off;  /* file offset of the 16-bit semaphore, 0: none */
 	unsigned int nargs;
 	struct usdt_arg args[USDT_ARGS_MAX];
 	/*
-	 * QBPF_FUNC() sites (provider "qbpf_func", records in .note.qbpf, see qbpf/probe.h): what the
-	 * record says of this site. `name` is then FUNCTION__begin or FUNCTION__end, where FUNCTION is
-	 * func without return type and parameters. NULL and 0 for any other marker.
+	 * QBPF_FUNC() sites (provider "qbpf_func", records in .note.qbpf, see qbpf/probe.h): what
+	 * the record says of this site. `name` is then FUNCTION__begin or FUNCTION__end, where
+	 * FUNCTION is func without return type and parameters. NULL and 0 for any other marker.
 	 */
 	const char *func; /* as the compiler spells it: __PRETTY_FUNCTION__ or __func__ */
 	const char *file;

@@ -24,18 +24,18 @@ enum usdt_arg_kind {
 
 struct usdt_arg {
 	enum usdt_arg_kind kind;
-	uint8_t size;	/* 1, 2, 4, 8 */
+	uint8_t size; /* 1, 2, 4, 8 */
 	bool is_signed;
 	bool is_float;
-	int base;	/* DWARF register number of the machine, USDT_REG_NONE */
+	int base; /* DWARF register number of the machine, USDT_REG_NONE */
 	int index;
 	uint8_t scale;
-	uint8_t shift;	/* %ah: 8 */
+	uint8_t shift; /* %ah: 8 */
 	/* off is relative to the site's own address (MEM: value at site addr + off, REG: the value
 	 * is that address). A site that is armed elsewhere has to correct off by the distance. */
 	bool rip_rel;
 	int64_t off;
-	bool aarch64;	/* base and index are AArch64 DWARF numbers: to be listed, not armed */
+	bool aarch64;	    /* base and index are AArch64 DWARF numbers: to be listed, not armed */
 	const char *symbol; /* not NULL: a symbol in argstr that `off` still has to be added to */
 	uint16_t symbol_len;
 	const char *why; /* static text, for UNREADABLE */
