@@ -256,8 +256,10 @@ static void put_histogram(const struct report *r, const struct span_row *row)
 		format_bound(row, rows[i].hi, hi);
 		text__bar(bar, (double)rows[i].n / most, bar_width, r->utf8);
 		unit__share(share, (double)rows[i].n / row->in_hist);
-		fprintf(r->f, "%8s .. %-8s %10" PRIu64 " %7s %s%s\n", lo, hi, rows[i].n,
-			rows[i].n ? share : "", *bar ? " " : "", bar);
+		fprintf(r->f, "%8s .. %-8s %10" PRIu64, lo, hi, rows[i].n);
+		if (rows[i].n)
+			fprintf(r->f, " %7s  %s", share, bar);
+		fputc('\n', r->f);
 	}
 	free(bar);
 	free(rows);

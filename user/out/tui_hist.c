@@ -54,15 +54,15 @@ static void draw_row(struct tui *t, const struct span_row *row, const struct his
 
 void tui_hist__draw_rows(struct tui *t, const struct span_row *row, int y, int height)
 {
-	static const char *const of[ROW_CLASSES] = {"spans", "intervals between hits", "values"};
+	static const char *const of[ROW_CLASSES] = {"span", "interval", "value"};
 	struct hist_row *rows;
 	uint64_t most = 0;
 	size_t n, max;
 
 	if (height < 1)
 		return;
-	tui_putf(t, y, 0, A_BOLD, "%s: %" PRIu64 " %s", row->span->name ? row->span->name : "?",
-		 row->in_hist, of[row->class]);
+	tui_putf(t, y, 0, A_BOLD, "%s: %" PRIu64 " %s%s", row->span->name ? row->span->name : "?",
+		 row->in_hist, of[row->class], row->in_hist == 1 ? "" : "s");
 	y++;
 	height--;
 	max = height < ROWS_LEAST ? ROWS_LEAST : height > ROWS_MOST ? ROWS_MOST : height;
