@@ -65,6 +65,11 @@ def main():
           "whatever fails has a remedy", rows)
     works = [r for r in ("perf-event uprobes", "uprobe_multi") if rows[r]["found"] == "works"]
     check(bool(works), "a probe fired in at least one way", rows)
+    price = doc["price"]
+    check(all(20 <= price["ns_per_hit"][c] <= 10**7 for c in ("nop5", "emulated", "stepped")),
+          "the price of a hit is in a sane range", price)
+    check(all(20 <= price["floor_ns"][c] <= 10**7 for c in price["ns_per_hit"]),
+          "and so is what an empty span reads", price)
     optimised = rows["optimised uprobes"]
     check((optimised["state"] == "ok") == optimised["found"].endswith("0xe8"),
           "optimised uprobes: what was read at the site agrees", optimised)
@@ -75,7 +80,8 @@ def main():
           "nobody: exit 1 and one line naming what is missing", p)
     p = doctor("--json", prefix=as_nobody())
     doc = json.loads(p.stdout)
-    check(p.returncode == 1 and doc["can_trace"] is False and "CAP_BPF" in doc["refusal"],
+    check(p.returncode == 1 and doc["can_trace"] is False and "CAP_BPF" in doc["refusal"]
+          and "price" not in doc,
           "nobody: the same as JSON", p)
     p = doctor("--json", prefix=as_nobody("bpf"))
     check(p.returncode == 1 and "missing CAP_PERFMON" in json.loads(p.stdout)["refusal"],

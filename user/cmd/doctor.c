@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * qbpf doctor [--json]: what this host can do, one row a fact, with its meaning and remedy.
- * Exits 0 when tracing is possible here, else 1.
+ * qbpf doctor [--json]: what this host can do, one row a fact, with its meaning and remedy, and
+ * what a hit costs here. Exits 0 when tracing is possible, else 1.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -14,13 +14,55 @@
 #include "cmd/cmd.h"
 #include "log.h"
 #include "trace/host.h"
+#include "trace/session.h"
 
 static const char *const state_words[] = {
 	[HOST_OK] = "ok", [HOST_WARN] = "warn", [HOST_FAIL] = "FAIL"};
 static const char *const state_json[] = {
 	[HOST_OK] = "ok", [HOST_WARN] = "warn", [HOST_FAIL] = "fail"};
 
-static void print_rows(const struct host *h, const char *refusal)
+/* The classes of sites, with what an empty span of two of them reads. */
+struct cost {
+	const char *what;
+	const char *key; /* in JSON */
+	uint64_t ns, floor_ns;
+};
+
+#define COSTS 4
+
+static void list_costs(const struct price *p, struct cost out[COSTS])
+{
+	out[0] = (struct cost){"a 5-byte nop (our markers)", "nop5", p->ns[PRICE_NOP5],
+			       p->floor_marker_ns};
+	out[1] = (struct cost){"a 1-byte nop, push, jmp", "emulated", p->ns[PRICE_EMULATED],
+			       p->floor_emulated_ns};
+	out[2] = (struct cost){"any other instruction", "stepped", p->ns[PRICE_STEPPED],
+			       p->floor_stepped_ns};
+	out[3] = (struct cost){"a uretprobe, on top of its entry", "uretprobe",
+			       p->ns[PRICE_URETPROBE], p->floor_func_ns};
+}
+
+static bool is_measured(const struct price *p)
+{
+	return p->ns[PRICE_NOP5] != 0;
+}
+
+static void print_price(const struct price *p)
+{
+	struct cost costs[COSTS];
+
+	if (!is_measured(p)) {
+		printf("\nThe price of a hit could not be measured.\n");
+		return;
+	}
+	list_costs(p, costs);
+	printf("\nWhat a hit costs the target here, and what an empty span of such sites reads:\n");
+	for (int i = 0; i < COSTS; i++)
+		printf("      %-33s %8.2f us %8.2f us\n", costs[i].what, (double)costs[i].ns / 1000,
+		       (double)costs[i].floor_ns / 1000);
+}
+
+static void print_rows(const struct host *h, const struct price *p, const char *refusal)
 {
 	size_t width = 0;
 
@@ -37,13 +79,29 @@ static void print_rows(const struct host *h, const char *refusal)
 		if (c->remedy)
 			printf("      %-*s  -> %s\n", (int)width, "", c->remedy);
 	}
+	if (!refusal)
+		print_price(p);
 	if (refusal)
 		printf("\nTracing is not possible: %s\n", refusal);
 	else
 		printf("\nTracing is possible.\n");
 }
 
-static int print_json(const struct host *h, const char *refusal)
+static json_t *price_json(const struct price *p)
+{
+	json_t *ns = json_object(), *floors = json_object();
+	struct cost costs[COSTS];
+
+	list_costs(p, costs);
+	for (int i = 0; i < COSTS; i++) {
+		json_object_set_new(ns, costs[i].key, json_integer((json_int_t)costs[i].ns));
+		json_object_set_new(floors, costs[i].key,
+				    json_integer((json_int_t)costs[i].floor_ns));
+	}
+	return json_pack("{s:o, s:o}", "ns_per_hit", ns, "floor_ns", floors);
+}
+
+static int print_json(const struct host *h, const struct price *p, const char *refusal)
 {
 	json_t *rows = json_array();
 	json_t *doc = json_pack("{s:s, s:{s:s, s:s, s:i, s:s}, s:b, s:o}", "schema", "qbpf.doctor/1",
@@ -53,6 +111,8 @@ static int print_json(const struct host *h, const char *refusal)
 
 	if (refusal && !err)
 		err = json_object_set_new(doc, "refusal", json_string(refusal)) ? -ENOMEM : 0;
+	if (is_measured(p) && !err)
+		err = json_object_set_new(doc, "price", price_json(p)) ? -ENOMEM : 0;
 	for (size_t i = 0; !err && i < h->nchecks; i++) {
 		const struct host_check *c = &h->checks[i];
 		json_t *row = json_pack("{s:s, s:s, s:s}", "name", c->name, "state",
@@ -75,7 +135,8 @@ static int print_json(const struct host *h, const char *refusal)
 static void usage(FILE *f)
 {
 	fputs("usage: qbpf doctor [--json]\n"
-	      "Shows what this host can do for tracing, what it lacks, and the remedy.\n",
+	      "Shows what this host can do for tracing, what it lacks with the remedy, and what a\n"
+	      "hit costs here. Exits 0 when tracing is possible, else 1.\n",
 	      f);
 }
 
@@ -88,6 +149,7 @@ int cmd_doctor(int argc, char **argv)
 	};
 	struct err e = {""}, refusal = {""};
 	struct host *h = NULL;
+	struct price price = {0};
 	bool json = false;
 	int c, err;
 
@@ -115,10 +177,12 @@ int cmd_doctor(int argc, char **argv)
 	if (!host__can_trace(h, &refusal))
 		refusal.text[0] = '\0';
 	err = 0;
+	if (!*refusal.text)
+		session__measure_host(h, &price);
 	if (json)
-		err = print_json(h, *refusal.text ? refusal.text : NULL);
+		err = print_json(h, &price, *refusal.text ? refusal.text : NULL);
 	else
-		print_rows(h, *refusal.text ? refusal.text : NULL);
+		print_rows(h, &price, *refusal.text ? refusal.text : NULL);
 	if (fflush(stdout) || ferror(stdout))
 		err = -EIO;
 	if (err)
