@@ -613,7 +613,7 @@ def check_habits():
         f.write(
             "#include <ucontext.h>\n#include <pthread.h>\nstatic ucontext_t a, b;\n"
             "int main(int argc, char **argv) { (void)argv; if (argc > 1) "
-            "{\n#ifdef SWITCH\nswapcontext(&a, &b);\n#endif\n#ifdef CANCEL\n"
+            "{\n#ifdef EXIT\npthread_exit(0);\n#endif\n#ifdef SWITCH\nswapcontext(&a, &b);\n#endif\n#ifdef CANCEL\n"
             "pthread_cancel(pthread_self());\n#endif\n } return 0; }\n"
         )
     for flags, want in (
@@ -622,6 +622,11 @@ def check_habits():
         (["-DCANCEL"], ("0", "1")),
         (["-DSWITCH", "-static"], ("1", "0")),
         (["-DSWITCH", "-s"], ("1", "0")),
+        (["-DEXIT"], ("0", "1")),
+        (["-DCANCEL", "-static"], ("0", "1")),
+        (["-DCANCEL", "-static", "-s"], ("0", "1")),
+        (["-static"], ("0", "0")),
+        (["-static", "-s"], ("0", "1")),  # not to be known, so not excluded
     ):
 
         def habits():
@@ -629,8 +634,7 @@ def check_habits():
             run("gcc", "-O0", *flags, src, "-o", out)
             info = Dump(out).info
             assert info["switch"] == want[0], info
-            if "-static" not in flags:
-                assert info["cancel"] == want[1], info
+            assert info["cancel"] == want[1], info
 
         case(f"habits {' '.join(flags) or 'none'}", habits)
 

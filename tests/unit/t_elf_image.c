@@ -114,6 +114,50 @@ static void t_file_and_truncation(void **state)
 	maker_free(&m);
 }
 
+/* A terabyte of nothing: sections in the hole are refused, at once. */
+static void t_sparse_file(void **state)
+{
+	struct elf_image *img;
+	struct usdt_table *t;
+	struct func_table *f;
+	const uint8_t *data;
+	struct maker m;
+	Elf64_Ehdr *eh;
+	Elf64_Shdr *sh;
+	struct err e;
+	uint32_t str;
+	size_t len;
+	int fd;
+
+	(void)state;
+	maker_init(&m);
+	maker_section(&m, ".note.stapsdt", SHT_NOTE, "", 0, 0);
+	str = maker_section(&m, ".strtab", SHT_STRTAB, "", 0, 0);
+	maker_section(&m, ".symtab", SHT_SYMTAB, "", 0, str);
+	maker_section(&m, ".comment", SHT_PROGBITS, "", 0, 0);
+	eh = maker_finish(&m);
+	sh = (Elf64_Shdr *)(m.data + eh->e_shoff);
+	for (int i = 1; i <= 4; i++)
+		sh[i].sh_size = 1ull << 39;
+	((Elf64_Phdr *)(m.data + sizeof(Elf64_Ehdr)))->p_filesz = 1ull << 39;
+	fd = temp_file(m.data, m.len);
+	assert_int_equal(ftruncate(fd, 1ll << 40), 0);
+	assert_int_equal(elf_image__open(fd, "sparse", &img, &e), 0);
+	assert_int_equal(elf_image__section(img, ".comment", &data, &len, NULL), -E2BIG);
+	elf_image__info(img);
+	assert_int_equal(usdt_table__read(img, &t, &e), 0);
+	assert_int_equal(t->n, 0);
+	assert_int_equal(t->bad, 1);
+	assert_int_equal(func_table__read(img, NULL, &f, &e), 0);
+	assert_int_equal(f->n, 0);
+	assert_int_equal(elf_image__bytes(img, MAKER_TEXT_ADDR, 1ull << 38, &data), ELF_BYTES_MAX);
+	func_table__free(f);
+	usdt_table__free(t);
+	elf_image__free(img);
+	close(fd);
+	maker_free(&m);
+}
+
 static void t_refusals(void **state)
 {
 	static const char script[] =
@@ -366,7 +410,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(t_addresses),	  cmocka_unit_test(t_file_and_truncation),
-	    cmocka_unit_test(t_refusals),	  cmocka_unit_test(t_hostile_headers),
+	    cmocka_unit_test(t_sparse_file),
+		cmocka_unit_test(t_refusals),	  cmocka_unit_test(t_hostile_headers),
 	    cmocka_unit_test(t_hostile_sections), cmocka_unit_test(t_every_byte),
 	};
 

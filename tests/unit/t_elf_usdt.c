@@ -122,6 +122,7 @@ static void t_bad_notes(void **state)
 	note(&f, T, 0, D + MAKER_SIZE, "semaphore in .bss", "");
 	note(&f, T, 0, 0, "", "");
 	note(&f, T, 0, 0, "good", "4@$1");
+	note(&f, 0, 0, 0, "thrown away by the linker", "");
 	/* not ours: skipped, not bad */
 	memcpy(f.notes + f.len, &foreign, sizeof(foreign));
 	memcpy(f.notes + f.len + sizeof(foreign), "GNU\0abcd", 8);

@@ -20,6 +20,7 @@
 
 #define LZMA_MEMORY_MAX (128u << 20)
 #define EMBEDDED_MAX	(256u << 20)
+#define CRC_MAX		(1024u << 20) /* a larger file is not worth the time */
 #define LINK_MAX	255
 
 struct debuglink {
@@ -61,11 +62,11 @@ static bool crc_matches(int fd, uint32_t want)
 	uint8_t *buf = malloc(1 << 20);
 	uint32_t crc = 0;
 	off_t at = 0;
-	ssize_t n;
+	ssize_t n = -1;
 
 	if (!buf)
 		return false;
-	while ((n = pread(fd, buf, 1 << 20, at)) > 0) {
+	while (at < CRC_MAX && (n = pread(fd, buf, 1 << 20, at)) > 0) {
 		crc = lzma_crc32(buf, (size_t)n, crc);
 		at += n;
 	}

@@ -23,8 +23,10 @@
 
 #define SEGMENTS_MAX  1024
 #define SECTIONS_MAX  (1u << 17)
-#define INFLATED_MAX  (256u << 20) /* of one compressed section */
-#define EXTENTS_MAX   (512u << 20) /* of all bytes kept for elf_image__bytes() */
+#define SECTION_MAX   (512u << 20)
+#define LOADED_MAX    (1024u << 20) /* of all sections that are read */
+#define INFLATED_MAX  (256u << 20)  /* of one compressed section */
+#define EXTENTS_MAX   (512u << 20)  /* of all bytes kept for elf_image__bytes() */
 #define EXTENT_MIN    4096u
 #define EXTENTS_TRIED 8
 
@@ -297,6 +299,13 @@ const struct elf_info *elf_image__info(const struct elf_image *cimg)
 	return &img->info;
 }
 
+void elf_image__learn(const struct elf_image *img, const struct elf_image *debug_file)
+{
+	struct elf_info *info = (struct elf_info *)(uintptr_t)elf_image__info(img);
+
+	elf_facts__add(info, elf_image__info(debug_file));
+}
+
 const struct elf_info *elf_image__headers(const struct elf_image *img)
 {
 	return &img->info;
@@ -493,14 +502,18 @@ int elf_image__next_section(const struct elf_image *img, uint32_t after, const c
 }
 
 /*
- * Sections that overlap could make a small file ask for any amount of memory: all contents
- * together may not exceed what a file without overlaps can hold.
+ * Sections that overlap, or lie in the hole of a sparse file, could make a small file ask for
+ * any amount of memory.
  */
 static bool may_load(const struct elf_image *img, uint32_t index, uint64_t size)
 {
-	bool have = img->loaded[index / 8] & 1u << index % 8;
+	uint64_t room = img->size + INFLATED_MAX;
 
-	return have || img->loaded_len + size <= img->size + INFLATED_MAX;
+	if (img->loaded[index / 8] & 1u << index % 8)
+		return true;
+	if (room > LOADED_MAX)
+		room = LOADED_MAX;
+	return size <= SECTION_MAX && img->loaded_len + size <= room;
 }
 
 int elf_image__section_data(const struct elf_image *cimg, const struct elf_section *sec,

@@ -29,7 +29,7 @@ struct elf_info {
 	bool is_rust;		   /* informational */
 	bool has_gcc_except;	   /* .gcc_except_table: functions with landing pads */
 	bool imports_throw;	   /* imports or defines __cxa_throw, _Unwind_RaiseException */
-	bool imports_cancel;	   /* imports pthread_cancel */
+	bool imports_cancel;	   /* uses pthread_cancel, pthread_exit: forced unwinding */
 	bool imports_fork;	   /* imports fork, daemon, clone ..., or cannot be told */
 	bool imports_stack_switch; /* swapcontext, makecontext, boost jump_fcontext, ... */
 	bool stripped;		   /* no .symtab in this file (func_table.source tells of others) */
@@ -50,6 +50,8 @@ void elf_image__free(struct elf_image *img);
 
 /* The first call scans the symbol names for the imports_ flags and the languages. */
 const struct elf_info *elf_image__info(const struct elf_image *img);
+/* Adds what the names in its debug file tell: a stripped program hides what is linked in. */
+void elf_image__learn(const struct elf_image *img, const struct elf_image *debug_file);
 /* The same object without that scan: machine, pie, has_interp, entry, build_id, size. */
 const struct elf_info *elf_image__headers(const struct elf_image *img);
 const char *elf_image__name(const struct elf_image *img);

@@ -28,6 +28,8 @@ static const struct {
     {"__cxa_throw", HABIT_THROW},
     {"_Unwind_RaiseException", HABIT_THROW},
     {"pthread_cancel", HABIT_CANCEL},
+    {"pthread_exit", HABIT_CANCEL}, /* unwinds the thread likewise */
+    {"thrd_exit", HABIT_CANCEL},
     {"swapcontext", HABIT_SWITCH},
     {"setcontext", HABIT_SWITCH},
     {"makecontext", HABIT_SWITCH},
@@ -159,14 +161,22 @@ void elf_facts__read(const struct elf_image *img, struct elf_info *info)
 			info->imports_stack_switch |= used;
 	}
 	/* Linked statically and stripped: it may hold anything. */
-	if (info->stripped && elf_image__next_section(img, 0, NULL, SHT_DYNSYM, &sec))
-		info->imports_fork = true;
+	if (info->stripped && !has(img, ".dynsym"))
+		info->imports_fork = info->imports_cancel = true;
 	/*
 	 * A stripped program with libstdc++ linked in has no such name left, but the type name
 	 * of std::exception stays in its read-only data.
 	 */
 	if (!info->imports_throw && info->stripped && info->has_gcc_except)
 		info->imports_throw = section_contains(img, ".rodata", "St9exception");
+}
+
+void elf_facts__add(struct elf_info *info, const struct elf_info *of_debug_file)
+{
+	info->imports_throw |= of_debug_file->imports_throw;
+	info->imports_cancel |= of_debug_file->imports_cancel;
+	info->imports_stack_switch |= of_debug_file->imports_stack_switch;
+	info->imports_fork |= of_debug_file->imports_fork;
 }
 
 static bool find_build_id(const uint8_t *data, size_t len, struct elf_info *info)

@@ -224,17 +224,31 @@ static bool accept_fd(struct map_object *o, int fd)
 	return true;
 }
 
+/* Any of its mappings will do: one may have been split or unmapped since maps was read. */
+static int open_mapped(const struct map_object *o, const char *proc)
+{
+	int fd = -1, err = 0;
+
+	for (size_t i = 0; i < o->nranges && i < 8 && fd < 0; i++) {
+		char path[96];
+
+		snprintf(path, sizeof(path), "%s/map_files/%llx-%llx", proc,
+			 (unsigned long long)o->ranges[i].start,
+			 (unsigned long long)o->ranges[i].end);
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		if (fd < 0)
+			err = -errno;
+	}
+	return fd < 0 ? err : fd;
+}
+
 static void open_object(struct map_object *o, const char *proc, int root_fd)
 {
-	char path[96];
-	int fd;
+	int fd = open_mapped(o, proc);
+	struct stat st;
+	char path[64];
 
-	snprintf(path, sizeof(path), "%s/map_files/%llx-%llx", proc,
-		 (unsigned long long)o->ranges[0].start, (unsigned long long)o->ranges[0].end);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd >= 0) {
-		struct stat st;
-
 		/* memfd and the like are regular files too; a mapped device is not. */
 		if (!fstat(fd, &st) && S_ISREG(st.st_mode)) {
 			o->fd = fd;
@@ -244,7 +258,7 @@ static void open_object(struct map_object *o, const char *proc, int root_fd)
 		o->open_errno = EINVAL;
 		return;
 	}
-	o->open_errno = errno;
+	o->open_errno = -fd;
 	snprintf(path, sizeof(path), "%s/exe", proc);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd >= 0 && accept_fd(o, fd))
@@ -402,7 +416,8 @@ int proc_maps__read(pid_t pid, struct proc_maps **out, struct err *e)
 		goto out;
 	}
 	if (err) {
-		err_set(e, err, "process %d: cannot read its maps: %s", pid, strerror(-err));
+		err_set(e, err, "process %d: cannot read its maps: %s%s", pid, strerror(-err),
+			err == -EACCES || err == -EPERM ? " (needs root or CAP_SYS_PTRACE)" : "");
 		goto out;
 	}
 	if (!len) {

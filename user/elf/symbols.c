@@ -95,13 +95,57 @@ static bool is_cold(const char *name, size_t len)
 /* Names that the linker gives to places, not to functions. */
 static bool is_linker_mark(const char *name)
 {
-	static const char *const marks[] = {
-	    "etext", "_etext", "__etext", "__executable_start", "_start_", "__init_array_start"};
+	static const char *const marks[] = {"etext", "_etext", "__etext", "__executable_start"};
 
 	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
 		if (!strcmp(name, marks[i]))
 			return true;
 	return false;
+}
+
+static int cmp_code(const void *pa, const void *pb)
+{
+	const struct code_section *a = pa, *b = pb;
+
+	return a->addr < b->addr ? -1 : a->addr > b->addr;
+}
+
+static int read_code_sections(struct reader *r)
+{
+	struct elf_section sec = {0};
+
+	r->code = calloc(CODE_SECTIONS_MAX, sizeof(*r->code));
+	if (!r->code)
+		return -ENOMEM;
+	while (r->ncode < CODE_SECTIONS_MAX &&
+	       !elf_image__next_section(r->img, sec.index, NULL, SHT_PROGBITS, &sec)) {
+		if (!(sec.flags & SHF_EXECINSTR) || sec.addr + sec.size < sec.addr)
+			continue;
+		r->code[r->ncode++] =
+		    (struct code_section){.addr = sec.addr, .end = sec.addr + sec.size};
+	}
+	qsort(r->code, r->ncode, sizeof(*r->code), cmp_code);
+	return 0;
+}
+
+static uint64_t section_end(const struct reader *r, uint64_t addr)
+{
+	size_t lo = 0, hi = r->ncode;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (r->code[mid].addr <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && addr < r->code[lo - 1].end ? r->code[lo - 1].end : addr;
+}
+
+static bool in_code_section(const struct reader *r, uint64_t addr)
+{
+	return section_end(r, addr) > addr;
 }
 
 static uint16_t rank_of(const Elf64_Sym *sym, const char *name, size_t len)
@@ -150,8 +194,8 @@ static bool classify(const struct reader *r, const Elf64_Sym *sym, const char *n
 		return true;
 	}
 	/* Labels in hand-written assembly: those that other files may call. */
-	if (type == STT_NOTYPE &&
-	    (bind == STB_LOCAL || sym->st_shndx == SHN_ABS || is_linker_mark(name)))
+	if (type == STT_NOTYPE && (bind == STB_LOCAL || sym->st_shndx == SHN_ABS ||
+				   is_linker_mark(name) || !in_code_section(r, sym->st_value)))
 		return false;
 	if (!elf_image__addr_is_code(r->img, sym->st_value))
 		return false;
@@ -234,6 +278,7 @@ static int collect(struct reader *r, const char *root)
 	if (err)
 		return err;
 	if (!own && !debugfile__open(r->img, root, &p->debug)) {
+		elf_image__learn(r->img, p->debug);
 		err = read_table(r, p->debug, SHT_SYMTAB, false, true, &debug);
 		if (err)
 			return err;
@@ -257,46 +302,6 @@ static int collect(struct reader *r, const char *root)
 		return -ENOMEM;
 	}
 	return read_table(r, r->img, SHT_DYNSYM, true, false, &imported);
-}
-
-static int cmp_code(const void *pa, const void *pb)
-{
-	const struct code_section *a = pa, *b = pb;
-
-	return a->addr < b->addr ? -1 : a->addr > b->addr;
-}
-
-static int read_code_sections(struct reader *r)
-{
-	struct elf_section sec = {0};
-
-	r->code = calloc(CODE_SECTIONS_MAX, sizeof(*r->code));
-	if (!r->code)
-		return -ENOMEM;
-	while (r->ncode < CODE_SECTIONS_MAX &&
-	       !elf_image__next_section(r->img, sec.index, NULL, SHT_PROGBITS, &sec)) {
-		if (!(sec.flags & SHF_EXECINSTR) || sec.addr + sec.size < sec.addr)
-			continue;
-		r->code[r->ncode++] =
-		    (struct code_section){.addr = sec.addr, .end = sec.addr + sec.size};
-	}
-	qsort(r->code, r->ncode, sizeof(*r->code), cmp_code);
-	return 0;
-}
-
-static uint64_t section_end(const struct reader *r, uint64_t addr)
-{
-	size_t lo = 0, hi = r->ncode;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (r->code[mid].addr <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && addr < r->code[lo - 1].end ? r->code[lo - 1].end : addr;
 }
 
 /* By address; the imported last; equal ones as they came. */
@@ -418,8 +423,6 @@ static int build(struct reader *r, struct func_table *t)
 	int err;
 
 	err = sort_raw(r);
-	if (!err)
-		err = read_code_sections(r);
 	if (err)
 		return err;
 	t->funcs = calloc(r->n + 1, sizeof(*t->funcs));
@@ -478,7 +481,9 @@ int func_table__read(const struct elf_image *img, const struct symbols_opts *opt
 	r.priv = t->priv = calloc(1, sizeof(*r.priv));
 	if (!t->priv)
 		goto out;
-	err = collect(&r, opts ? opts->root : NULL);
+	err = read_code_sections(&r);
+	if (!err)
+		err = collect(&r, opts ? opts->root : NULL);
 	if (err)
 		goto out;
 	err = build(&r, t);

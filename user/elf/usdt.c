@@ -133,6 +133,9 @@ static int read_section(const struct elf_image *img, const struct elf_section *s
 	while (notes__next(&it, &n)) {
 		if (!note__is(&n, "stapsdt", STAPSDT_TYPE))
 			continue;
+		/* Of code that the linker has thrown away (--gc-sections) the note may stay. */
+		if (n.desc_len >= 8 && !memcmp(n.desc, "\0\0\0\0\0\0\0", 8))
+			continue;
 		if (t->n == MARKERS_MAX || !decode_note(img, n.desc, n.desc_len, base_addr, &m)) {
 			t->bad++;
 			continue;
