@@ -6,8 +6,8 @@
 # once when all is there. A missing build need is an error; a test tool that the distribution
 # does not have is skipped with a line, and so are the tests that want it.
 #
-# Debian 12 has libbpf 1.1, qbpf needs 1.3 (uprobe_multi, perf-event cookies by offset): there
-# libbpf and bpftool come from bookworm-backports, pinned to those packages alone.
+# Debian 12 has libbpf 1.1 and the headers of Linux 6.1, qbpf needs 1.3 and 6.6 (uprobe_multi):
+# there libbpf, bpftool and linux-libc-dev come from bookworm-backports, pinned to those alone.
 
 set -u
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
@@ -44,8 +44,8 @@ done
 
 # --- what each family of distributions calls things ---------------------------------------------
 
-DEB_BUILD="git gcc g++ make pkg-config clang llvm libbpf-dev bpftool libelf-dev libdw-dev liblzma-dev
-	zlib1g-dev libcapstone-dev libiberty-dev libncurses-dev libjansson-dev libcmocka-dev python3"
+DEB_BUILD="git gcc g++ make pkg-config clang llvm linux-libc-dev libbpf-dev bpftool libelf-dev
+	libdw-dev liblzma-dev zlib1g-dev libcapstone-dev libiberty-dev libncurses-dev libjansson-dev libcmocka-dev python3"
 DEB_TESTS="bpftrace systemtap-sdt-dev linux-perf gdb tmux lld binutils elfutils qemu-system-x86
 	busybox-static cpio postgresql postgresql-contrib quantlib-examples cppcheck clang-format
 	clang-tidy shellcheck"
@@ -108,11 +108,23 @@ libbpf_too_old()
 	! pkg-config --atleast-version=$LIBBPF_MIN libbpf 2>/dev/null
 }
 
+# The kernel's headers name what user space asks for by that name.
+headers_too_old()
+{
+	! grep -q BPF_TRACE_UPROBE_MULTI /usr/include/linux/bpf.h 2>/dev/null
+}
+
 # The sanitizer and fuzzer runtime of the clang that is installed, a package of its own.
 clang_runtime()
 {
 	local v
 	v=$(clang -dumpversion 2>/dev/null) && echo "libclang-rt-${v%%.*}-dev"
+}
+
+# Adds a package that is installed, but not in the version that is wanted.
+need_newer()
+{
+	[[ " ${need[*]} " != *" $2 "* ]] && "$1" && need+=("$2")
 }
 
 # Sets need (array) to what is missing of the build needs ($1 = build) or the test tools.
@@ -133,9 +145,9 @@ find_missing()
 		esac
 		need+=("$p")
 	done
-	if [ "$1" = build ] && [[ " ${need[*]} " != *" libbpf-dev "* ]] && [ $family = deb ] &&
-		libbpf_too_old; then
-		need+=(libbpf-dev)
+	if [ "$1" = build ] && [ $family = deb ]; then
+		need_newer libbpf_too_old libbpf-dev
+		need_newer headers_too_old linux-libc-dev
 	fi
 	return 0
 }
@@ -155,16 +167,15 @@ apt_update()
 # Debian 12: adds the backports suite unless it is there, and pins it to what we take from it.
 add_backports()
 {
-	local uri
+	local uri pin
 
-	if [ ! -e $BACKPORTS_PIN ]; then
-		say "writing $BACKPORTS_PIN (libbpf and bpftool from bookworm-backports, nothing else)"
-		cat >$BACKPORTS_PIN <<-PIN
-			# Written by qbpf's scripts/setup.sh: libbpf >= $LIBBPF_MIN.
-			Package: libbpf-dev libbpf1 bpftool
-			Pin: release n=bookworm-backports
-			Pin-Priority: 500
-		PIN
+	pin="# Written by qbpf's scripts/setup.sh: libbpf >= $LIBBPF_MIN, headers >= 6.6.
+Package: libbpf-dev libbpf1 bpftool linux-libc-dev
+Pin: release n=bookworm-backports
+Pin-Priority: 500"
+	if [ "$(cat $BACKPORTS_PIN 2>/dev/null)" != "$pin" ]; then
+		say "writing $BACKPORTS_PIN (these packages from bookworm-backports, nothing else)"
+		echo "$pin" >$BACKPORTS_PIN
 	fi
 	if apt-cache policy 2>/dev/null | grep -q 'n=bookworm-backports'; then
 		return
@@ -175,7 +186,7 @@ add_backports()
 		sed -n 's|^ *[0-9]* \(https\{0,1\}://[^ ]*\) bookworm/main .*|\1|p' | head -n 1)
 	say "writing $BACKPORTS_LIST"
 	cat >$BACKPORTS_LIST <<-SRC
-		# Written by qbpf's scripts/setup.sh: libbpf >= $LIBBPF_MIN.
+		# Written by qbpf's scripts/setup.sh, which pins what is taken from here.
 		Types: deb
 		URIs: ${uri:-http://deb.debian.org/debian}
 		Suites: bookworm-backports
@@ -222,7 +233,7 @@ install_build()
 	local p rest=() tools=0
 
 	if [ $family = deb ]; then
-		[ "$ID:$CODENAME" = debian:bookworm ] && [[ " $* " == *" libbpf-dev "* || " $* " == *" bpftool "* ]] &&
+		[ "$ID:$CODENAME" = debian:bookworm ] && [[ " $* " =~ \ (libbpf-dev|bpftool|linux-libc-dev)\  ]] &&
 			add_backports
 		apt_update
 		for p in "$@"; do
@@ -300,6 +311,9 @@ if [ ${#need[@]} -gt 0 ]; then
 fi
 if [ $family = deb ] && libbpf_too_old; then
 	die "libbpf >= $LIBBPF_MIN is needed, found $(pkg-config --modversion libbpf 2>&1 | head -n 1)"
+fi
+if headers_too_old; then
+	die "/usr/include/linux/bpf.h is older than Linux 6.6: it does not know uprobe_multi"
 fi
 if [ $with_tests = 1 ]; then
 	find_missing tests
