@@ -63,6 +63,10 @@ bool red_zone_possible_ranges(const struct elf_image *img, const struct code_ran
 /* The site is stepped over by our own markers' instructions: known by its bytes alone. */
 bool red_zone_stepped_over(const struct elf_image *img, uint64_t addr);
 
+/* The targets of direct jumps out of the ranges, up to max; returns how many. */
+size_t code_exits(const struct elf_image *img, const struct code_range *r, size_t n,
+		  uint64_t *targets, size_t max);
+
 /* Does a direct jump in one range lead into the other? Tells which NAME a NAME.cold belongs to. */
 bool code_jumps_into(const struct elf_image *img, const struct code_range *from,
 		     const struct code_range *into);

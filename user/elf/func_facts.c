@@ -162,6 +162,22 @@ bool may_loop_to_entry(const struct elf_image *img, uint64_t addr, uint64_t size
 	return false;
 }
 
+size_t code_exits(const struct elf_image *img, const struct code_range *r, size_t n,
+		  uint64_t *targets, size_t max)
+{
+	struct code c;
+	size_t i, found = 0;
+
+	if (code__read(img, r, n, &c))
+		return 0;
+	for (i = 0; i < c.n && found < max; i++)
+		if ((c.insns[i].flow == FLOW_JUMP || c.insns[i].flow == FLOW_COND) &&
+		    !code__inside(&c, c.insns[i].target))
+			targets[found++] = c.insns[i].target;
+	code__clear(&c);
+	return found;
+}
+
 bool code_jumps_into(const struct elf_image *img, const struct code_range *from,
 		     const struct code_range *into)
 {

@@ -36,6 +36,7 @@ struct cursor {
 
 struct fde {
 	uint64_t start, size, lsda; /* lsda 0: none */
+	bool framed;		    /* its program changes the rules before the first instruction */
 };
 
 struct unwind_table {
@@ -195,9 +196,10 @@ static bool read_fde(const struct span *s, size_t at, struct fde *out)
 {
 	struct cursor c;
 	struct cie cie;
-	size_t id_at;
-	uint64_t id, lsda;
+	size_t id_at, after;
+	uint64_t id, lsda, len;
 	bool zero;
+	uint8_t op;
 
 	if (!open_entry(s, at, &c, &id_at))
 		return false;
@@ -208,12 +210,19 @@ static bool read_fde(const struct span *s, size_t at, struct fde *out)
 	out->size = take_encoded(&c, cie.fde_enc & 0x0f, 0, NULL);
 	out->lsda = 0;
 	if (cie.augmented) {
-		take_leb(&c, false);
+		len = take_leb(&c, false);
+		after = c.at + len;
+		if (len > c.end - c.at)
+			return false;
 		if (cie.lsda_enc != ENC_OMIT) {
 			lsda = take_encoded(&c, cie.lsda_enc, 0, &zero);
 			out->lsda = zero ? 0 : lsda;
 		}
+		c.at = after;
 	}
+	/* DW_CFA_nop is padding; 01xxxxxx and 1..4 advance the location; the rest are rules. */
+	op = c.at < c.end ? s->data[c.at] : 0;
+	out->framed = op && op >> 6 != 1 && op > 4;
 	return !c.bad && out->size && out->start + out->size > out->start;
 }
 
@@ -341,6 +350,13 @@ static bool find_fde(const struct unwind_table *t, uint64_t addr, struct fde *ou
 	return addr - out->start < out->size;
 }
 
+bool unwind_table__starts_framed(const struct unwind_table *t, uint64_t addr)
+{
+	struct fde f;
+
+	return find_fde(t, addr, &f) && f.framed;
+}
+
 /* Does a string table name the C++ personality (cxx), or another one (other)? */
 static void scan_names(const struct elf_image *img, const char *section, bool *cxx, bool *other)
 {
@@ -357,6 +373,8 @@ static void scan_names(const struct elf_image *img, const char *section, bool *c
 		if (!end)
 			end = data + len;
 		n = end - start;
+		if (memchr(start, '@', n)) /* a version: __gxx_personality_v0@CXXABI_1.3 */
+			n = (const uint8_t *)memchr(start, '@', n) - start;
 		if (n > 7 && !memcmp(start, "DW.ref.", 7)) {
 			start += 7;
 			n -= 7;

@@ -24,4 +24,11 @@ enum unwind_pass {
 enum unwind_pass unwind_table__find(const struct unwind_table *t, uint64_t addr, uint64_t *start,
 				    uint64_t *size);
 
+/*
+ * Does the FDE around addr begin inside a frame that is already built (its first row says more
+ * than "the return address is at %rsp")? A cold part that the compiler moved away often does, a
+ * function never.
+ */
+bool unwind_table__starts_framed(const struct unwind_table *t, uint64_t addr);
+
 #endif

@@ -186,6 +186,55 @@ void parts__find(struct parts *p, uint64_t addr, struct func_code *out)
 	}
 }
 
+static bool in_plt(const struct elf_image *img, uint64_t addr)
+{
+	static const char *const names[] = {".plt", ".plt.sec", ".plt.got", ".iplt"};
+	const uint8_t *data;
+	uint64_t start;
+	size_t i, len;
+
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!elf_image__section(img, names[i], &data, &len, &start) && addr - start < len)
+			return true;
+	return false;
+}
+
+static bool covered(const struct func_code *code, uint64_t addr)
+{
+	size_t i;
+
+	for (i = 0; i < code->n; i++)
+		if (addr - code->ranges[i].addr < code->ranges[i].size)
+			return true;
+	return false;
+}
+
+#define EXITS_MAX 256
+
+void parts__follow(const struct parts *p, struct func_code *code)
+{
+	const struct plan_object *o = p->obj;
+	uint64_t exits[EXITS_MAX];
+	struct code_range part;
+	size_t i, n;
+
+	if (code->followed || !code->n || !o->unwind)
+		return;
+	code->followed = true;
+	n = code_exits(o->img, code->ranges, code->n, exits, EXITS_MAX);
+	for (i = 0; i < n && code->n < PARTS_MAX; i++) {
+		if (covered(code, exits[i]) ||
+		    (o->funcs && func_table__find_addr(o->funcs, exits[i])) ||
+		    unwind_table__find(o->unwind, exits[i], &part.addr, &part.size) ==
+			    UNWIND_UNKNOWN ||
+		    in_plt(o->img, exits[i]))
+			continue;
+		if (exits[i] != part.addr || unwind_table__starts_framed(o->unwind, part.addr) ||
+		    code_jumps_into(o->img, &part, &code->ranges[0]))
+			code->ranges[code->n++] = part;
+	}
+}
+
 bool parts__may_be_called(const struct parts *p, uint64_t addr)
 {
 	const struct elf_func *f;
@@ -194,7 +243,10 @@ bool parts__may_be_called(const struct parts *p, uint64_t addr)
 	f = p->obj->funcs ? func_table__find_addr(p->obj->funcs, addr) : NULL;
 	if (f)
 		return f->addr == addr;
-	if (p->obj->unwind && unwind_table__find(p->obj->unwind, addr, &start, &size))
-		return start == addr || size > 4096; /* a PLT is one FDE for all its entries */
-	return elf_image__addr_is_code(p->obj->img, addr);
+	if (in_plt(p->obj->img, addr))
+		return true;
+	if (p->obj->unwind &&
+	    unwind_table__find(p->obj->unwind, addr, &start, &size) != UNWIND_UNKNOWN)
+		return start == addr;
+	return false;
 }

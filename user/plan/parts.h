@@ -18,6 +18,7 @@ struct func_code {
 	size_t n;
 	const struct elf_func *func; /* NULL: known from the unwind table only */
 	bool size_from_fde;
+	bool followed; /* parts__follow() has been here */
 };
 
 struct parts *parts__new(const struct plan_object *obj);
@@ -25,7 +26,13 @@ void parts__free(struct parts *p);
 
 /* The function around addr. When addr lies in NAME.cold, that of NAME. */
 void parts__find(struct parts *p, uint64_t addr, struct func_code *out);
-/* Is addr where a function starts, or in no known function (a PLT)? */
+/*
+ * Adds the cold parts that have no symbol (a stripped file): FDEs that a jump leads into, and
+ * that are not functions, for they are entered in the middle, begin in a built frame, or jump
+ * back. Costs a disassembly.
+ */
+void parts__follow(const struct parts *p, struct func_code *code);
+/* Is addr where a function starts, or in a PLT? */
 bool parts__may_be_called(const struct parts *p, uint64_t addr);
 
 #endif

@@ -74,7 +74,7 @@ void site__move(const struct preflight *pf, struct plan_site *s, uint64_t addr,
 
 /* To the 1-byte nop before the site, if whoever passes one passes the other. */
 static bool move_to_nop_before(const struct preflight *pf, struct plan_site *s,
-			       const struct func_code *code, const char *why)
+			       struct func_code *code, const char *why)
 {
 	const struct elf_image *img = pf->objs[s->object].img;
 	const uint8_t *b;
@@ -100,7 +100,7 @@ static const char fork_kills[] = "the program forks, and on this kernel a forked
  * the lea before the nop, at which no argument has changed yet.
  */
 static void move_off_nop5(const struct preflight *pf, struct plan_site *s,
-			  const struct func_code *code)
+			  struct func_code *code)
 {
 	const struct elf_image *img = pf->objs[s->object].img;
 	uint64_t next = s->addr + 5, before = s->addr - 5;
@@ -128,7 +128,7 @@ static bool fork_danger(const struct preflight *pf)
 }
 
 static void marker_on_nop5(const struct preflight *pf, struct plan_site *s,
-			   const struct func_code *code)
+			   struct func_code *code)
 {
 	const struct elf_image *img = pf->objs[s->object].img;
 
@@ -136,6 +136,8 @@ static void marker_on_nop5(const struct preflight *pf, struct plan_site *s,
 		move_off_nop5(pf, s, code);
 		return;
 	}
+	if (pf->kernel->nop5_optimised && !red_zone_stepped_over(img, s->addr))
+		parts__follow(pf->parts[s->object], code);
 	if (!pf->kernel->nop5_optimised ||
 	    !red_zone_possible_ranges(img, code->ranges, code->n, s->addr)) {
 		site__arm(pf, s, INSN_NOP5);
@@ -152,7 +154,7 @@ static void marker_on_nop5(const struct preflight *pf, struct plan_site *s,
 }
 
 static void check_marker(const struct preflight *pf, struct plan_site *s,
-			 const struct func_code *code)
+			 struct func_code *code)
 {
 	const struct elf_image *img = pf->objs[s->object].img;
 	enum insn_class c = insn_classify(img, s->addr, NULL), next;
@@ -185,7 +187,7 @@ static void check_marker(const struct preflight *pf, struct plan_site *s,
 }
 
 /* Does anything jump back to where a function's entry would be probed? */
-static void entry_loops(const struct elf_image *img, const struct func_code *code, bool *entry,
+static void entry_loops(const struct elf_image *img, struct func_code *code, bool *entry,
 			bool *past)
 {
 	struct func_facts facts;
@@ -211,7 +213,7 @@ static void entry_loops(const struct elf_image *img, const struct func_code *cod
  * and behind a nop5 that must not be rewritten. %rsp and the arguments are the same there.
  */
 static void place_entry(const struct preflight *pf, struct plan_site *s,
-			const struct func_code *code, bool past_endbr_loops)
+			struct func_code *code, bool past_endbr_loops)
 {
 	const struct elf_image *img = pf->objs[s->object].img;
 	uint64_t at = s->addr, end = s->addr + code->ranges[0].size;
@@ -243,7 +245,7 @@ static void place_entry(const struct preflight *pf, struct plan_site *s,
 		site__move(pf, s, at, c, why);
 }
 
-static void check_entry(struct preflight *pf, size_t i, const struct func_code *code)
+static void check_entry(struct preflight *pf, size_t i, struct func_code *code)
 {
 	struct plan_site *s = &pf->plan->sites[i];
 	const struct elf_image *img = pf->objs[s->object].img;
@@ -278,7 +280,7 @@ static void check_entry(struct preflight *pf, size_t i, const struct func_code *
 		preflight_returns(pf, i, code);
 }
 
-static void note_size(struct preflight *pf, const struct plan_site *s, const struct func_code *code)
+static void note_size(struct preflight *pf, const struct plan_site *s, struct func_code *code)
 {
 	if (code->n && code->func && s->role == QBPF_ROLE_ENTRY &&
 	    (code->size_from_fde || code->func->flags & FUNC_SIZE_GUESSED))
@@ -291,6 +293,18 @@ static void note_size(struct preflight *pf, const struct plan_site *s, const str
 static bool is_key(enum qbpf_role r)
 {
 	return r == QBPF_ROLE_KEY_BEGIN || r == QBPF_ROLE_KEY_END;
+}
+
+/* A function that is not armed has no way either. */
+static void settle_way(struct plan *p, size_t i)
+{
+	const struct plan_site *s = &p->sites[i];
+	struct plan_span *span = &p->spans[s->span - 1];
+
+	if (s->role != QBPF_ROLE_ENTRY || s->verdict != VERDICT_REFUSED || span->way != RET_AUTO)
+		return;
+	span->way = RET_NONE;
+	span->way_reason = s->reason ? strdup(s->reason) : NULL;
 }
 
 static void check_site(struct preflight *pf, size_t i)
@@ -391,6 +405,7 @@ void plan_preflight(struct plan *p, const struct plan_opts *opts, const struct p
 			check_site(&pf, i);
 		else
 			site__refuse(&p->sites[i], "out of memory");
+		settle_way(p, i);
 	}
 	for (i = 0; pf.parts && i < nobjs; i++)
 		parts__free(pf.parts[i]);

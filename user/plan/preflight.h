@@ -30,6 +30,6 @@ void site__move(const struct preflight *pf, struct plan_site *s, uint64_t addr,
  * returns.c: how the end of the function whose entry is sites[i] is seen. Adds the sites of
  * the ends; refuses the entry when there is no safe way. May move p->sites.
  */
-void preflight_returns(struct preflight *pf, size_t i, const struct func_code *code);
+void preflight_returns(struct preflight *pf, size_t i, struct func_code *code);
 
 #endif

@@ -16,7 +16,7 @@
 struct ends {
 	struct preflight *pf;
 	uint32_t entry; /* index of the entry's site */
-	const struct func_code *code;
+	struct func_code *code;
 	struct func_facts facts;
 	bool have_facts;
 	char why[300];
@@ -39,10 +39,12 @@ static const struct plan_object *object_of(const struct ends *e)
 
 static void read_facts(struct ends *e)
 {
-	if (!e->have_facts &&
-	    func_facts__read_ranges(object_of(e)->img, e->code->ranges, e->code->n, &e->facts))
-		memset(&e->facts, 0, sizeof(e->facts));
+	if (e->have_facts)
+		return;
 	e->have_facts = true;
+	parts__follow(e->pf->parts[entry_of(e)->object], e->code);
+	if (func_facts__read_ranges(object_of(e)->img, e->code->ranges, e->code->n, &e->facts))
+		memset(&e->facts, 0, sizeof(e->facts));
 }
 
 #define because(e, ...) snprintf((e)->why, sizeof((e)->why), __VA_ARGS__)
@@ -112,7 +114,6 @@ static bool ret_insns_work(struct ends *e)
 {
 	const struct elf_image *img = object_of(e)->img;
 	const struct func_facts *f = &e->facts;
-	uint64_t at = entry_of(e)->addr;
 	unsigned int i;
 
 	read_facts(e);
@@ -122,27 +123,17 @@ static bool ret_insns_work(struct ends *e)
 		because(e, "an indirect jump in it may leave it");
 	else if (f->has_cond_tail)
 		because(e, "a conditional jump leaves it");
-	else if (!f->nret && !f->ntail)
-		because(e, "it never returns");
 	else
 		goto exits;
 	return false;
 exits:
 	for (i = 0; i < f->nret; i++) {
-		if (f->rets[i] == at) {
-			because(e, "its first instruction is its RET");
-			return false;
-		}
 		if (insn_classify(img, f->rets[i], NULL) != INSN_RET) {
 			because(e, "the kernel does not probe its RET");
 			return false;
 		}
 	}
 	for (i = 0; i < f->ntail; i++) {
-		if (f->tails[i] == at) {
-			because(e, "its first instruction is a jump to another function");
-			return false;
-		}
 		if (!parts__may_be_called(e->pf->parts[entry_of(e)->object], f->tail_targets[i])) {
 			because(e, "it jumps into the middle of another function");
 			return false;
@@ -211,18 +202,37 @@ static void refuse(struct ends *e)
 	site__refuse(entry_of(e), "its end cannot be seen safely: %s", e->why);
 }
 
+/* It has no inside: entry and end are one instruction, or it never ends. */
+static bool has_no_span(struct ends *e)
+{
+	const struct func_facts *f = &e->facts;
+	uint64_t at = entry_of(e)->addr;
+	unsigned int i;
+
+	read_facts(e);
+	for (i = 0; i < f->nret; i++)
+		if (f->rets[i] == at)
+			because(e, "it is a RET: only counted");
+	for (i = 0; i < f->ntail; i++)
+		if (f->tails[i] == at)
+			because(e, "it is a jump to another function: only counted");
+	if (f->decoded && !f->nret && !f->ntail && !f->has_cond_tail && !f->has_indirect_jump)
+		because(e, "it never returns: only counted");
+	return *e->why;
+}
+
 static void try_ret_insns(struct ends *e, const char *first)
 {
 	char text[sizeof(e->why)];
 
+	*e->why = '\0';
+	if (has_no_span(e)) {
+		count_only(e);
+		return;
+	}
 	if (ret_insns_work(e)) {
 		because(e, "%s", first);
 		take(e, RET_INSNS);
-		return;
-	}
-	if (e->facts.decoded && !e->facts.nret && !e->facts.ntail && !e->facts.has_cond_tail &&
-	    !e->facts.has_indirect_jump) {
-		count_only(e);
 		return;
 	}
 	if (*first) {
@@ -277,7 +287,7 @@ static void guarded(struct ends *e)
 	}
 }
 
-void preflight_returns(struct preflight *pf, size_t i, const struct func_code *code)
+void preflight_returns(struct preflight *pf, size_t i, struct func_code *code)
 {
 	struct ends e = {.pf = pf, .entry = i, .code = code};
 
