@@ -57,4 +57,12 @@ const struct insn *code__at(const struct code *c, uint64_t addr);
 bool code__jump_table(const struct code *c, size_t i, void (*cb)(void *ctx, uint64_t target),
 		      void *ctx);
 
+/*
+ * How far %rsp lies below its value at the entry, before each instruction (malloc'ed, n of them;
+ * INT32_MIN: not known). 0 or -ENOMEM.
+ */
+int code__depths(const struct code *c, int32_t **out);
+/* Is the indirect jump insns[i] certainly a tail call? */
+bool code__indirect_tail(const struct code *c, size_t i, const int32_t *depths);
+
 #endif

@@ -32,11 +32,12 @@ struct func_facts {
 	unsigned int nret;
 	uint64_t *rets;	    /* addr of each RET instruction */
 	unsigned int ntail;
-	uint64_t *tails;    /* addr of each unconditional jump out of the function */
+	uint64_t *tails;    /* addr of each unconditional jump out of the function, also through a
+			     * pointer where that is certain */
 	bool has_cond_tail; /* a conditional jump out of the function */
 	bool has_indirect_jump; /* jmp *reg or *mem: table or tail call, cannot be told */
 	bool syscall_insn;
-	uint64_t *tail_targets; /* where tails[] go */
+	uint64_t *tail_targets; /* where tails[] go; 0: where a pointer says */
 	bool loops_to_entry; /* a jump inside goes back to the first instruction */
 	bool loops_past_endbr; /* ... or to that behind the endbr64 at the entry */
 };

@@ -55,7 +55,8 @@ static int add_tail(struct func_facts *out, const struct insn *in)
 	return 0;
 }
 
-static int add_insn(const struct code *c, size_t i, uint64_t second, struct func_facts *out)
+static int add_insn(const struct code *c, size_t i, uint64_t second, const int32_t *depths,
+		    struct func_facts *out)
 {
 	const struct insn *in = &c->insns[i];
 	uint64_t entry = c->ranges[0].addr;
@@ -77,7 +78,11 @@ static int add_insn(const struct code *c, size_t i, uint64_t second, struct func
 		    in->id != X86_INS_HLT && in->id != X86_INS_UD2 && in->id != X86_INS_INT3;
 		break;
 	case FLOW_INDIRECT:
-		if (!code__jump_table(c, i, NULL, NULL))
+		if (code__jump_table(c, i, NULL, NULL))
+			break;
+		if (code__indirect_tail(c, i, depths))
+			err = add_tail(out, in);
+		else
 			out->has_indirect_jump = true;
 		break;
 	case FLOW_JUMP:
@@ -100,6 +105,7 @@ static int add_insn(const struct code *c, size_t i, uint64_t second, struct func
 int func_facts__read_ranges(const struct elf_image *img, const struct code_range *r, size_t n,
 			    struct func_facts *out)
 {
+	int32_t *depths = NULL;
 	uint64_t second;
 	struct code c;
 	size_t i;
@@ -114,8 +120,13 @@ int func_facts__read_ranges(const struct elf_image *img, const struct code_range
 	second = r[0].addr + (is_endbr(img, r[0].addr) ? 4 : 0);
 	out->decoded = c.decoded;
 	out->adjusts_rsp = first_use_moves_rsp(&c);
+	for (i = 0; i < c.n && c.insns[i].flow != FLOW_INDIRECT;)
+		i++;
+	if (i < c.n)
+		err = code__depths(&c, &depths);
 	for (i = 0; !err && i < c.n; i++)
-		err = add_insn(&c, i, second, out);
+		err = add_insn(&c, i, second, depths, out);
+	free(depths);
 	code__clear(&c);
 	if (err)
 		func_facts__clear(out);

@@ -226,7 +226,7 @@ void parts__follow(const struct parts *p, struct func_code *code)
 		if (covered(code, exits[i]) ||
 		    (o->funcs && func_table__find_addr(o->funcs, exits[i])) ||
 		    unwind_table__find(o->unwind, exits[i], &part.addr, &part.size) ==
-			    UNWIND_UNKNOWN ||
+			UNWIND_UNKNOWN ||
 		    in_plt(o->img, exits[i]))
 			continue;
 		if (exits[i] != part.addr || unwind_table__starts_framed(o->unwind, part.addr) ||

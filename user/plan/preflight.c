@@ -99,8 +99,7 @@ static const char fork_kills[] = "the program forks, and on this kernel a forked
  * an instruction that takes int3 and a single step, which no fork minds. Of our own markers that is
  * the lea before the nop, at which no argument has changed yet.
  */
-static void move_off_nop5(const struct preflight *pf, struct plan_site *s,
-			  struct func_code *code)
+static void move_off_nop5(const struct preflight *pf, struct plan_site *s, struct func_code *code)
 {
 	const struct elf_image *img = pf->objs[s->object].img;
 	uint64_t next = s->addr + 5, before = s->addr - 5;
@@ -127,8 +126,7 @@ static bool fork_danger(const struct preflight *pf)
 	return pf->kernel->nop5_optimised && pf->kernel->nop5_fork_unsafe && pf->proc->can_fork;
 }
 
-static void marker_on_nop5(const struct preflight *pf, struct plan_site *s,
-			   struct func_code *code)
+static void marker_on_nop5(const struct preflight *pf, struct plan_site *s, struct func_code *code)
 {
 	const struct elf_image *img = pf->objs[s->object].img;
 
@@ -153,8 +151,7 @@ static void marker_on_nop5(const struct preflight *pf, struct plan_site *s,
 		    "stack pointer (red zone); build with -mno-red-zone or qbpf/probe.h");
 }
 
-static void check_marker(const struct preflight *pf, struct plan_site *s,
-			 struct func_code *code)
+static void check_marker(const struct preflight *pf, struct plan_site *s, struct func_code *code)
 {
 	const struct elf_image *img = pf->objs[s->object].img;
 	enum insn_class c = insn_classify(img, s->addr, NULL), next;
@@ -212,8 +209,8 @@ static void entry_loops(const struct elf_image *img, struct func_code *code, boo
  * Where a function's entry is best probed: behind an endbr64, which would be single-stepped,
  * and behind a nop5 that must not be rewritten. %rsp and the arguments are the same there.
  */
-static void place_entry(const struct preflight *pf, struct plan_site *s,
-			struct func_code *code, bool past_endbr_loops)
+static void place_entry(const struct preflight *pf, struct plan_site *s, struct func_code *code,
+			bool past_endbr_loops)
 {
 	const struct elf_image *img = pf->objs[s->object].img;
 	uint64_t at = s->addr, end = s->addr + code->ranges[0].size;

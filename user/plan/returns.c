@@ -134,7 +134,8 @@ exits:
 		}
 	}
 	for (i = 0; i < f->ntail; i++) {
-		if (!parts__may_be_called(e->pf->parts[entry_of(e)->object], f->tail_targets[i])) {
+		if (f->tail_targets[i] &&
+		    !parts__may_be_called(e->pf->parts[entry_of(e)->object], f->tail_targets[i])) {
 			because(e, "it jumps into the middle of another function");
 			return false;
 		}
