@@ -34,7 +34,7 @@ for t in /build/tests/bpf/t_*; do
 	# After a newline of its own: a test that dies may leave half a line.
 	echo
 	sed 's/^/### stderr /' /tmp/stderr | tail -n 40
-	echo "### end $(basename "$t") $rc"
+	echo "### end $(basename "$t") $rc $(cut -d. -f1 /proc/uptime)"
 done
 echo "### all tests were started and have ended"
 poweroff -f

@@ -96,7 +96,9 @@ def relay(tap, series, log):
             errors.append(line[len("### stderr "):])
         elif line.startswith("### end ") and test:
             before = tap.failed
-            test.end(int(line.split()[3]))
+            rc, uptime_s = (int(w) for w in line.split()[3:5])
+            test.end(rc)
+            tap.remark(f"{test.where}: ended {uptime_s} s after the boot")
             if test.failed or tap.failed > before:
                 for e in errors:
                     tap.remark(f"{test.where}: {e}")

@@ -9,7 +9,8 @@
 #   BUILD=build tests/kernels/run.sh [SERIES...]     default: 6.1 6.12
 #
 # Prints TAP, each case under its kernel's name. A kernel passes only when the guest's own last
-# line was seen, because qemu exits 0 after a panic too. KEEP=1 shows the whole console.
+# line was seen, because qemu exits 0 after a panic too. KEEP=1 shows the whole console, ONLY=NAME
+# runs the tests whose names contain NAME.
 #
 # QBPF_TEST_SCALE=N tells tests to divide their iteration counts by N: emulation is some 30 times
 # slower than the machine.
@@ -79,11 +80,19 @@ make_initramfs()
 	mkdir -p "$root"/{bin,dev,proc,sys,tmp,etc,run,build/tests/bpf}
 	install -D "$(command -v busybox)" "$root/bin/busybox"
 	install -m 755 tests/kernels/init.sh "$root/init"
-	install -m 755 tests/kernels/t_smoke.sh "$root/build/tests/bpf/t_smoke"
+	[[ t_smoke == *"${ONLY:-}"* ]] &&
+		install -m 755 tests/kernels/t_smoke.sh "$root/build/tests/bpf/t_smoke"
 	echo 'root:x:0:0:root:/:/bin/sh' >"$root/etc/passwd"
 	[ -x "$BUILD/qbpf" ] && install_program "$root" "$BUILD/qbpf" /build/qbpf
 	for f in "$BUILD"/tests/bpf/t_* "$BUILD"/tests/w_* "$BUILD"/tests/*.so; do
-		[ -f "$f" ] && [ -x "$f" ] && install_program "$root" "$f" "/build/${f#"$BUILD"/}"
+		if [ ! -f "$f" ] || [ ! -x "$f" ]; then
+			continue
+		fi
+		case ${f##*/} in
+		t_*"${ONLY:-}"* | w_* | *.so) ;;
+		*) continue ;;
+		esac
+		install_program "$root" "$f" "/build/${f#"$BUILD"/}"
 	done
 	# Opened by name at run time, so ldd does not show it: pthread_cancel needs it.
 	f=$(gcc -print-file-name=libgcc_s.so.1)
