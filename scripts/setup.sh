@@ -47,7 +47,7 @@ done
 DEB_BUILD="git gcc g++ make pkg-config clang llvm linux-libc-dev libbpf-dev bpftool libelf-dev
 	libdw-dev liblzma-dev zlib1g-dev libcapstone-dev libiberty-dev libncurses-dev libjansson-dev libcmocka-dev python3"
 DEB_TESTS="bpftrace systemtap-sdt-dev linux-perf gdb tmux lld binutils elfutils qemu-system-x86
-	busybox-static cpio postgresql postgresql-contrib quantlib-examples cppcheck clang-format
+	busybox-static cpio postgresql quantlib-examples cppcheck clang-format
 	clang-tidy shellcheck"
 RPM_BUILD="git gcc gcc-c++ make pkgconf-pkg-config clang llvm libbpf-devel bpftool
 	elfutils-libelf-devel elfutils-devel xz-devel zlib-devel capstone-devel binutils-devel
