@@ -121,14 +121,20 @@ $(UNITS): $(BUILD)/tests/%: tests/unit/%.c $$(foreach a,$$(deps_$$(call area_of,
 	$(CC) $(CPPFLAGS) -Itests/unit $(BASE_CFLAGS) -O1 $(SAN) -MMD -MP -MF $@.d $< \
 		$(filter %.a,$^) -lcmocka $(libs_$(call area_of,$*)) -lpthread -o $@
 
-# tests/bpf/t_*.c are linked with everything but the commands and run as root.
+# tests/bpf/t_*.c are linked with everything but the commands and run as root; t_NAME_work.cc, where
+# there is one, is the C++ half of t_NAME.c.
 BPFT_SRC := $(wildcard tests/bpf/t_*.c)
 BPFTS	 := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(BPFT_SRC))
 BPFT_LIBS := $(foreach a,trace out model plan elf,$(BUILD)/lib$(a).a)
-$(BUILD)/tests/bpf/%: tests/bpf/%.c $(BPFT_LIBS) $(SKELS)
+$(BUILD)/tests/bpf/%_work.o: tests/bpf/%_work.cc
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -Itests/bpf $(BASE_CFLAGS) -MMD -MP -MF $@.d $< \
-		$(BPFT_LIBS) -lcmocka $(LDLIBS_ALL) -o $@
+	$(CXX) -Itests/bpf -Wall -Wextra -O2 -g -MMD -MP -c $< -o $@
+
+bpft_work = $(patsubst %.cc,$(BUILD)/%.o,$(wildcard tests/bpf/$(1)_work.cc))
+$(BUILD)/tests/bpf/%: tests/bpf/%.c $$(call bpft_work,$$*) $(BPFT_LIBS) $(SKELS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -Itests/bpf $(BASE_CFLAGS) -MMD -MP -MF $@.d $< $(filter %.o,$^) \
+		$(BPFT_LIBS) -lcmocka $(LDLIBS_ALL) $(if $(filter %.o,$^),-lstdc++) -o $@
 
 # Workloads: tests/workloads/w_NAME.{c,cc,S}; cflags_w_NAME and libs_w_NAME in flags.mk.
 -include tests/workloads/flags.mk
@@ -181,7 +187,8 @@ format:
 lint:
 	clang-format --dry-run --Werror $(C_FILES)
 	cppcheck --quiet --error-exitcode=1 --inline-suppr --enable=warning,portability \
-		--suppress=missingIncludeSystem -Iinclude -Iuser user
+		--suppress=missingIncludeSystem '-DLIBBPF_OPTS(t,n,...)=struct t n = {0}' \
+		-Iinclude -Iuser user
 	@command -v shellcheck >/dev/null && shellcheck scripts/*.sh tests/kernels/*.sh .ci/run || true
 
 install: all

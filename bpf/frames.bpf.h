@@ -110,7 +110,6 @@ static __always_inline void open_frame(struct qbpf_thread *t, __u64 cookie, __u6
 	f->sp = sp;
 	f->base = is_function(cookie) ? sp : base;
 	f->child_ns = 0;
-	f->ret = 0;
 	*(volatile __u64 *)&f->start_ns = 0;
 	t->depth = d + 1;
 	f->start_ns = bpf_ktime_get_ns();

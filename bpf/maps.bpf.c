@@ -6,7 +6,8 @@
 const volatile bool cfg_filter_tgid = false;
 const volatile bool cfg_follow = false;
 const volatile bool cfg_stack_switch = false;
-const volatile bool cfg_guard = false;
+
+volatile bool counting = true;
 
 __u64 stat_notices_lost = 0;
 

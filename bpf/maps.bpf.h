@@ -96,8 +96,12 @@ extern const volatile bool cfg_filter_tgid;
 extern const volatile bool cfg_follow;
 /* Some target switches stacks: stack pointers tell nothing about which frames are dead. */
 extern const volatile bool cfg_stack_switch;
-/* Keep what the guard needs in each function frame. */
-extern const volatile bool cfg_guard;
+
+/*
+ * False while a session is being armed and after its end: all spans then begin and end to count
+ * at the same moment, however long arming takes.
+ */
+extern volatile bool counting;
 
 /* Notices that found the ring full: user space must look at everything again. */
 extern __u64 stat_notices_lost;

@@ -9,7 +9,7 @@
 
 static __always_inline bool not_ours(void)
 {
-	return cfg_filter_tgid && !is_target(bpf_get_current_pid_tgid() >> 32);
+	return !counting || (cfg_filter_tgid && !is_target(bpf_get_current_pid_tgid() >> 32));
 }
 
 static __always_inline int begin_marker(struct pt_regs *ctx, __u64 cookie)

@@ -175,7 +175,6 @@ struct qbpf_frame {
 	__u64 child_ns; /* time of closed direct children */
 	__u64 sp;	/* stack pointer at the begin; of a function: its return address's slot */
 	__u64 base;	/* slot of the nearest function frame, this one or below; 0: none */
-	__u64 ret;	/* the guard: original return address, else 0 */
 	__u64 cookie;	/* of the site that opened it; 0: already closed, live frames above it */
 	__u32 node;
 	__u32 parent; /* node of the frame below */
@@ -232,8 +231,8 @@ _Static_assert(sizeof(struct qbpf_hist_cell) == 32 + 8 * QBPF_HIST_SUB, "abi");
 _Static_assert(sizeof(struct qbpf_node_cell) == 40, "abi");
 _Static_assert(sizeof(struct qbpf_span_counts) == 96, "abi");
 _Static_assert(sizeof(struct qbpf_arg) == 16, "abi");
-_Static_assert(sizeof(struct qbpf_frame) == 56, "abi");
-_Static_assert(sizeof(struct qbpf_thread) == 16 + 56 * QBPF_FRAMES_MAX, "abi");
+_Static_assert(sizeof(struct qbpf_frame) == 48, "abi");
+_Static_assert(sizeof(struct qbpf_thread) == 16 + 48 * QBPF_FRAMES_MAX, "abi");
 _Static_assert(sizeof(struct qbpf_notice) == 32, "abi");
 _Static_assert(sizeof(struct qbpf_open_frame) == 24, "abi");
 #endif

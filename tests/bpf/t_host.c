@@ -178,9 +178,9 @@ static void t_own_sites(void **state)
 
 		assert_int_equal(own_pair_offsets(p, &off[0], &off[1]), 0);
 		for (int i = 0; i < 2 && off[i]; i++) {
-			struct bpf_link *l = bpf_program__attach_uprobe(
-				skel->progs.on_perf_hit, false, own_child__pid(c),
-				"/proc/self/exe", off[i]);
+			struct bpf_link *l =
+			    bpf_program__attach_uprobe(skel->progs.on_perf_hit, false,
+						       own_child__pid(c), "/proc/self/exe", off[i]);
 
 			assert_non_null(l);
 			skel->bss->hits = 0;
@@ -234,11 +234,11 @@ static void check_price(bool multi, bool filter)
 	assert_int_equal(qbpf_bpf__load(b), 0);
 	if (price__measure(b->obj, b->progs.on_site, b->progs.on_return, multi, &p, &e))
 		fail_msg("%s", e.text);
-	print_message("# ns a hit: nop5 %lu emulated %lu stepped %lu uretprobe +%lu; floors %lu %lu "
-		      "%lu %lu\n",
-		      p.ns[PRICE_NOP5], p.ns[PRICE_EMULATED], p.ns[PRICE_STEPPED],
-		      p.ns[PRICE_URETPROBE], p.floor_marker_ns, p.floor_emulated_ns,
-		      p.floor_stepped_ns, p.floor_func_ns);
+	print_message(
+	    "# ns a hit: nop5 %lu emulated %lu stepped %lu uretprobe +%lu; floors %lu %lu "
+	    "%lu %lu\n",
+	    p.ns[PRICE_NOP5], p.ns[PRICE_EMULATED], p.ns[PRICE_STEPPED], p.ns[PRICE_URETPROBE],
+	    p.floor_marker_ns, p.floor_emulated_ns, p.floor_stepped_ns, p.floor_func_ns);
 	for (int c = 0; c < PRICE_N; c++)
 		assert_in_range(p.ns[c], c == PRICE_URETPROBE ? 0 : 20, 50000000);
 	assert_in_range(p.floor_marker_ns, 20, 50000000);
@@ -279,11 +279,16 @@ static void t_price_follow(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(t_full_agrees_with_quick), cmocka_unit_test(t_known_versions),
-		cmocka_unit_test(t_lockdown_and_guard),	    cmocka_unit_test(t_plan_kernel),
-		cmocka_unit_test(t_without_capabilities),   cmocka_unit_test(t_own_sites),
-		cmocka_unit_test(t_own_child_dies),	    cmocka_unit_test(t_price_multi),
-		cmocka_unit_test(t_price_perf),		    cmocka_unit_test(t_price_follow),
+	    cmocka_unit_test(t_full_agrees_with_quick),
+	    cmocka_unit_test(t_known_versions),
+	    cmocka_unit_test(t_lockdown_and_guard),
+	    cmocka_unit_test(t_plan_kernel),
+	    cmocka_unit_test(t_without_capabilities),
+	    cmocka_unit_test(t_own_sites),
+	    cmocka_unit_test(t_own_child_dies),
+	    cmocka_unit_test(t_price_multi),
+	    cmocka_unit_test(t_price_perf),
+	    cmocka_unit_test(t_price_follow),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

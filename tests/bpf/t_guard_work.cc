@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Everything that unwinds: see t_guard.c, which traces it. */
+#include <atomic>
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <execinfo.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "t_guard_work.h"
+
+#define noinline __attribute__((noinline, noclone))
+
+static std::atomic<int> destroyed;
+static thread_local bool throws = true;
+
+struct Counted {
+	~Counted()
+	{
+		destroyed++;
+	}
+};
+
+static noinline void keep()
+{
+	__asm__ volatile("" ::: "memory");
+}
+
+noinline void guard_thrower(int i)
+{
+	keep();
+	if (throws)
+		throw std::runtime_error(i & 1 ? "odd" : "even");
+	keep();
+}
+
+noinline void guard_middle(int i)
+{
+	Counted c;
+
+	guard_thrower(i);
+	keep();
+}
+
+noinline void guard_outer(int i)
+{
+	Counted c;
+
+	guard_middle(i);
+	keep();
+}
+
+/* 0 when the exception has arrived whole. */
+noinline int guard_each(int i)
+{
+	int bad = 1;
+
+	try {
+		guard_outer(i);
+	} catch (const std::runtime_error &e) {
+		bad = strcmp(e.what(), i & 1 ? "odd" : "even") != 0;
+	}
+	keep();
+	return bad;
+}
+
+static noinline int rounds(int (*one)(int))
+{
+	int bad = 0;
+
+	for (int i = 0; i < GUARD_ROUNDS; i++)
+		bad += one(i);
+	return bad;
+}
+
+int work_throw()
+{
+	return rounds(guard_each) || destroyed != 2 * GUARD_ROUNDS;
+}
+
+int work_throw_threads()
+{
+	std::atomic<int> bad{0};
+	std::vector<std::thread> threads;
+
+	for (int i = 0; i < GUARD_THREADS; i++)
+		threads.emplace_back([&] { bad += rounds(guard_each); });
+	for (auto &t : threads)
+		t.join();
+	return bad || destroyed != 2 * GUARD_ROUNDS * GUARD_THREADS;
+}
+
+/* --- rethrow --------------------------------------------------------------------------------- */
+
+noinline void guard_rethrower(int i)
+{
+	try {
+		guard_middle(i);
+	} catch (...) {
+		keep();
+		throw;
+	}
+	keep();
+}
+
+static noinline int rethrow_one(int i)
+{
+	try {
+		guard_rethrower(i);
+	} catch (const std::runtime_error &) {
+		return 0;
+	}
+	return 1;
+}
+
+int work_rethrow()
+{
+	return rounds(rethrow_one) || destroyed != GUARD_ROUNDS;
+}
+
+/* --- destructors that throw and catch while another exception passes ------------------------- */
+
+static int caught_inside;
+
+struct Thrower {
+	~Thrower()
+	{
+		/* Survives the inner catch and returns, in the middle of the outer unwinding. */
+		caught_inside += !guard_each(0);
+	}
+};
+
+noinline void guard_destroyer(int i)
+{
+	Thrower t;
+
+	guard_thrower(i);
+	keep();
+}
+
+static noinline int destructors_one(int i)
+{
+	try {
+		guard_destroyer(i);
+	} catch (const std::runtime_error &) {
+		return 0;
+	}
+	return 1;
+}
+
+int work_destructors()
+{
+	return rounds(destructors_one) || caught_inside != GUARD_ROUNDS;
+}
+
+/* --- threads that are cancelled or leave ----------------------------------------------------- */
+
+static std::atomic<bool> waiting;
+
+noinline void guard_waits(int i)
+{
+	Counted c;
+
+	if (i > 0) {
+		guard_waits(i - 1);
+		keep();
+		return;
+	}
+	waiting = true;
+	pause();
+	keep();
+}
+
+int work_cancel()
+{
+	void *result;
+	pthread_t t;
+	int bad = 0;
+
+	for (int i = 0; i < 20; i++) {
+		waiting = false;
+		pthread_create(
+			&t, nullptr, [](void *) -> void * { guard_waits(4); return nullptr; }, nullptr);
+		while (!waiting)
+			usleep(100);
+		pthread_cancel(t);
+		pthread_join(t, &result);
+		bad += result != PTHREAD_CANCELED;
+	}
+	return bad || destroyed != 20 * 5;
+}
+
+static noinline void leave(int)
+{
+	pthread_exit(nullptr);
+}
+
+static void (*volatile leaver)(int) = leave;
+
+static void *leaves(void *)
+{
+	Counted c;
+
+	throws = false;
+	guard_each(0);
+	leaver(0);
+	keep();
+	return nullptr;
+}
+
+int work_exit_thread()
+{
+	pthread_t t;
+
+	for (int i = 0; i < 20; i++) {
+		pthread_create(&t, nullptr, leaves, nullptr);
+		pthread_join(t, nullptr);
+	}
+	return destroyed != 20 * 3;
+}
+
+/* --- longjmp between the throws -------------------------------------------------------------- */
+
+static jmp_buf out;
+
+noinline void guard_jumper(int)
+{
+	keep();
+	longjmp(out, 1);
+}
+
+static volatile int jump_round, jump_bad;
+
+int work_longjmp_throw()
+{
+	for (jump_round = 0; jump_round < GUARD_ROUNDS; jump_round = jump_round + 1) {
+		if (!setjmp(out))
+			guard_jumper(0);
+		jump_bad = jump_bad + guard_each(jump_round);
+	}
+	return jump_bad;
+}
+
+/* --- a tail call into what throws ------------------------------------------------------------ */
+
+noinline void guard_tail(int i)
+{
+	keep();
+	guard_thrower(i);
+}
+
+static noinline int tail_one(int i)
+{
+	int bad = 1;
+
+	/* Returns through the shared slot every other time. */
+	throws = i & 1;
+	try {
+		guard_tail(i);
+		bad = throws;
+	} catch (const std::runtime_error &) {
+		bad = !throws;
+	}
+	return bad;
+}
+
+int work_tail_throw()
+{
+	return rounds(tail_one);
+}
+
+/* --- backtrace ------------------------------------------------------------------------------- */
+
+static int frames_seen;
+
+noinline int guard_traced_backtrace(int n)
+{
+	void *frames[64];
+	int r;
+
+	if (n) {
+		r = guard_traced_backtrace(n - 1);
+		keep();
+		return r;
+	}
+	r = backtrace(frames, 64);
+	keep();
+	return r;
+}
+
+/* Deeper by as many frames as there are more calls. */
+int work_backtrace()
+{
+	int bad = 0;
+
+	for (int i = 0; i < GUARD_ROUNDS; i++) {
+		int shallow = guard_traced_backtrace(0), deep = guard_traced_backtrace(9);
+
+		bad += deep - shallow != 9 || shallow < 3;
+		if (!frames_seen)
+			frames_seen = shallow;
+		bad += shallow != frames_seen;
+	}
+	return bad;
+}
+
+/* --- fork ------------------------------------------------------------------------------------ */
+
+static int fork_status;
+static bool in_child;
+
+static noinline void fork_and_throw()
+{
+	pid_t pid = fork();
+
+	if (pid > 0)
+		waitpid(pid, &fork_status, 0);
+	in_child = !pid;
+	throw std::runtime_error("forked");
+}
+
+/* Traced: both processes throw through it, the child through a frame that it inherited. */
+noinline void guard_far(int i)
+{
+	volatile char pad[3 * 4096];
+
+	if (i < 0)
+		return;
+	pad[0] = i;
+	pad[sizeof(pad) - 1] = i;
+	if (i)
+		guard_far(i - 1);
+	else
+		fork_and_throw();
+	pad[1] = pad[0];
+}
+
+static int fork_rounds(int deep, int n)
+{
+	int bad = 0;
+
+	for (int i = 0; i < n; i++) {
+		int caught = 0;
+
+		try {
+			guard_far(deep);
+		} catch (const std::runtime_error &) {
+			caught = 1;
+		}
+		if (in_child)
+			_exit(!caught);
+		bad += !caught || fork_status;
+	}
+	return bad;
+}
+
+int work_fork_throw()
+{
+	return fork_rounds(0, 20);
+}
+
+/* The outer frames lie on pages that no one has written since the fork. */
+int work_fork_far()
+{
+	return fork_rounds(3, 1);
+}
