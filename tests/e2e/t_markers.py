@@ -7,6 +7,7 @@ bpftrace, gdb and perf. The program itself says what they must see."""
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 
@@ -108,7 +109,7 @@ def trace(binary, log):
     done = subprocess.run(
         ["bpftrace", "-B", "full", "-e", bpftrace_script(binary), "-c",
          f"{binary} {LEAVES} {log}"],
-        capture_output=True, text=True, timeout=120,
+        capture_output=True, text=True, timeout=240,
         env={**os.environ, "BPFTRACE_STRLEN": "32"},
     )
     check("Parse error" not in done.stderr, f"{binary}: an operand does not parse: {done.stderr}")
@@ -155,7 +156,7 @@ def gdb(binary, commands):
     args = ["gdb", "-q", "-batch", "-nx", "-ex", "set confirm off", "-ex", "set pagination off"]
     for c in commands:
         args += ["-ex", c]
-    done = subprocess.run(args + [binary], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(args + [binary], capture_output=True, text=True, timeout=240)
     return done.stdout + done.stderr
 
 
@@ -242,6 +243,81 @@ def perf_counts():
 
 
 @case
+def exceptions():
+    """Spans and functions in C++ end on every exception, and bpftrace sees as many ends as begins"""
+    need("bpftrace", "g++", "clang++")
+    source = os.path.join(ROOT, "tests", "workloads", "w_marker_cxx.cc")
+    for compiler, level in (("g++", "-O2"), ("clang++", "-O2"), ("g++", "-O0")):
+        binary = os.path.join(DIR, "cxx_" + compiler.replace("+", "x") + level)
+        subprocess.run([compiler, "-std=c++11", level, "-I" + os.path.join(ROOT, "include"), source,
+                        "-o", binary], check=True)
+        done = subprocess.run(
+            ["bpftrace", "-B", "full", "-e",
+             f"usdt:{binary}:cx:* {{ @cx[probe] = count(); }}"
+             f"usdt:{binary}:qbpf_func:* {{ @fn[probe] = count(); }}", "-c", f"{binary} 1000"],
+            capture_output=True, text=True, timeout=240)
+        equal(done.returncode, 0, done.stderr[-2000:])
+        said_ = dict(re.findall(r"^(\S+) (\d+)$", done.stdout, re.M))
+        seen = dict(re.findall(r"^@\w+\[usdt:.*:(\w+)\]: (\d+)$", done.stdout, re.M))
+        for span in ("doubled", "destructor", "fails", "catches", "handler", "lambda"):
+            check(int(said_[span]) >= 500, f"{span}: {said_}")
+            equal((seen[span + "__begin"], seen[span + "__end"]), (said_[span],) * 2, span)
+        lines = {n.split("__")[0] for n in seen if re.match(r"L\d+__", n)}
+        got = sorted((seen[n + "__begin"], seen[n + "__end"]) for n in lines)
+        want = sorted((said_[f],) * 2 for f in ("cx::book<T>::update", "cx::crosses"))
+        equal(got, want, "functions")
+
+
+@case
+def optimised():
+    """Linux 6.18 and later turn an armed marker into a call, and back"""
+    need("bpftrace", "g++")
+    release = tuple(int(x) for x in re.findall(r"\d+", os.uname().release)[:2])
+    if release < (6, 18) or os.uname().machine != "x86_64":
+        raise Skip("this kernel does not optimise uprobes")
+    binary = os.path.join(DIR, "strategy")
+    subprocess.run(["g++", "-O2", "-no-pie", "-I" + os.path.join(ROOT, "include"),
+                    os.path.join(ROOT, "tests", "workloads", "w_strategy.cc"), "-o", binary,
+                    "-lpthread"], check=True)
+    notes = subprocess.run(["readelf", "-nW", binary], capture_output=True, text=True).stdout
+    site = int(re.search(r"Name: tick__begin\s+Location: (\w+)", notes).group(1), 16)
+
+    def code(pid):
+        with open(f"/proc/{pid}/mem", "rb") as mem:
+            mem.seek(site)
+            return mem.read(5)
+
+    program = subprocess.Popen([binary, "--rate", "2000"], stdout=subprocess.PIPE, text=True)
+    try:
+        check(program.stdout.readline().startswith("ready "), "the program's ready line")
+        nop = code(program.pid)
+        equal(nop.hex(), "0f1f440000", "the idle marker")
+        tracer = subprocess.Popen(
+            ["bpftrace", "-B", "line", "-p", str(program.pid), "-e",
+             f"usdt:{binary}:strategy:tick__begin {{ @n++; if (@n == 100) {{ printf(\"armed\\n\"); }}"
+             " }"],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            while True:
+                line = tracer.stdout.readline()
+                check(line, "bpftrace ended")
+                if line.startswith("armed"):
+                    break
+            equal(code(program.pid)[0], 0xE8, "the armed marker's first byte: a call")
+        finally:
+            tracer.send_signal(signal.SIGINT)
+            try:
+                tracer.communicate(timeout=60)
+            finally:
+                tracer.kill()
+        equal(code(program.pid), nop, "the marker after the tracer has gone")
+    finally:
+        program.terminate()
+        out, _ = program.communicate(timeout=60)
+    check("count strategy:tick " in out, "the program's counts")
+
+
+@case
 def same_as_sdt():
     """The same source with sys/sdt.h gives bpftrace the same counts and values"""
     need("bpftrace", "gcc")
@@ -258,7 +334,7 @@ def same_as_sdt():
                            if re.search(r":mk:(%s) " % "|".join(names), l))
         done = subprocess.run(
             ["bpftrace", "-B", "full", "-e", script, "-c", f"{b} 10 {b}.log"],
-            capture_output=True, text=True, timeout=120)
+            capture_output=True, text=True, timeout=240)
         equal(done.returncode, 0, done.stderr[-2000:])
         seen[b] = sorted(l for l in done.stdout.splitlines() if l.startswith("="))
     check(len(seen[ours]) >= 15, "hits")

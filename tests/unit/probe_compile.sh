@@ -33,18 +33,16 @@ warn="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
 
 # dialect COMPILER LANGUAGE STD SOURCE
 dialect() {
-	local name="$1 -std=$3 $(basename "$4")" define level status=0
+	local name="$1 -std=$3 ${4##*/}" how status=0
 	if ! command -v "$1" >/dev/null; then
 		skip "$name" "$1 is not installed"
 		return
 	fi
 	: >"$tmp/log"
-	for define in "" -DQBPF_DISABLE; do
-		for level in -O0 -O2; do
-			# shellcheck disable=SC2086 # lists of options
-			"$1" -x "$2" -std="$3" $warn $level $define -I"$root/include" \
-				-c "$4" -o "$tmp/o.o" >>"$tmp/log" 2>&1 || status=1
-		done
+	for how in "-O2 -c" "-fsyntax-only -DQBPF_DISABLE"; do
+		# shellcheck disable=SC2086 # lists of options
+		"$1" -x "$2" -std="$3" $warn $how -I"$root/include" "$4" -o "$tmp/o.o" \
+			>>"$tmp/log" 2>&1 || status=1
 	done
 	ok "$name" $status "$tmp/log"
 }
@@ -86,21 +84,22 @@ cat >"$tmp/without.h" <<'EOF'
 #define DTRACE_PROBE12(...)
 EOF
 
-# identical COMPILER LANGUAGE SOURCE
+# identical COMPILER LANGUAGE SOURCE LEVEL...
 identical() {
-	local level status=0
-	if ! command -v "$1" >/dev/null; then
-		skip "disabled: $1 $(basename "$3")" "$1 is not installed"
+	local cc=$1 language=$2 source=$3 level status=0
+	shift 3
+	if ! command -v "$cc" >/dev/null; then
+		skip "disabled: $cc $(basename "$source")" "$cc is not installed"
 		return
 	fi
 	: >"$tmp/log"
-	for level in -O0 -O1 -O2 -O3; do
+	for level; do
 		{
-			"$1" -x "$2" -w $level -DQBPF_DISABLE -I"$root/include" -c "$3" \
+			"$cc" -x "$language" -w "$level" -DQBPF_DISABLE -I"$root/include" -c "$source" \
 				-o "$tmp/disabled.o" &&
-				"$1" -x "$2" -w $level -include "$tmp/without.h" \
-					-I"$root/include" -c "$3" -o "$tmp/without.o" &&
-				"$1" -x "$2" -w $level -I"$root/include" -c "$3" -o "$tmp/with.o"
+				"$cc" -x "$language" -w "$level" -include "$tmp/without.h" \
+					-I"$root/include" -c "$source" -o "$tmp/without.o" &&
+				"$cc" -x "$language" -w "$level" -I"$root/include" -c "$source" -o "$tmp/with.o"
 		} >>"$tmp/log" 2>&1 || status=1
 		if ! cmp "$tmp/disabled.o" "$tmp/without.o" >>"$tmp/log" 2>&1; then
 			diff <(objdump -dr "$tmp/without.o") <(objdump -dr "$tmp/disabled.o") \
@@ -113,14 +112,14 @@ identical() {
 			status=1
 		fi
 	done
-	ok "disabled: $1 $(basename "$3"): the object of the source without markers" \
+	ok "disabled: $cc $(basename "$source"): the object of the source without markers" \
 		$status "$tmp/log"
 }
 
-identical gcc c "$work/w_marker.c"
-identical clang c "$work/w_marker.c"
-identical g++ c++ "$work/w_marker_cxx.cc"
-identical clang++ c++ "$work/w_marker_cxx.cc"
+identical gcc c "$work/w_marker.c" -O0 -O1 -O2 -O3
+identical clang c "$work/w_marker.c" -O0 -O1 -O2 -O3
+identical g++ c++ "$work/w_marker_cxx.cc" -O0 -O2
+identical clang++ c++ "$work/w_marker_cxx.cc" -O0 -O2
 
 # A variable that only markers use is still "used", and no argument is evaluated.
 cat >"$tmp/unused.c" <<'EOF'
