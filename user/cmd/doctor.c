@@ -17,9 +17,9 @@
 #include "trace/session.h"
 
 static const char *const state_words[] = {
-	[HOST_OK] = "ok", [HOST_WARN] = "warn", [HOST_FAIL] = "FAIL"};
+    [HOST_OK] = "ok", [HOST_WARN] = "warn", [HOST_FAIL] = "FAIL"};
 static const char *const state_json[] = {
-	[HOST_OK] = "ok", [HOST_WARN] = "warn", [HOST_FAIL] = "fail"};
+    [HOST_OK] = "ok", [HOST_WARN] = "warn", [HOST_FAIL] = "fail"};
 
 /* The classes of sites, with what an empty span of two of them reads. */
 struct cost {
@@ -104,9 +104,10 @@ static json_t *price_json(const struct price *p)
 static int print_json(const struct host *h, const struct price *p, const char *refusal)
 {
 	json_t *rows = json_array();
-	json_t *doc = json_pack("{s:s, s:{s:s, s:s, s:i, s:s}, s:b, s:o}", "schema", "qbpf.doctor/1",
-				"host", "kernel", h->kernel, "cpu", h->cpu, "cpus", (int)h->cpus,
-				"clocksource", h->clocksource, "can_trace", !refusal, "checks", rows);
+	json_t *doc =
+	    json_pack("{s:s, s:{s:s, s:s, s:i, s:s}, s:b, s:o}", "schema", "qbpf.doctor/1", "host",
+		      "kernel", h->kernel, "cpu", h->cpu, "cpus", (int)h->cpus, "clocksource",
+		      h->clocksource, "can_trace", !refusal, "checks", rows);
 	int err = doc ? 0 : -ENOMEM;
 
 	if (refusal && !err)
@@ -143,9 +144,9 @@ static void usage(FILE *f)
 int cmd_doctor(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
+	    {"json", no_argument, NULL, 'j'},
+	    {"help", no_argument, NULL, 'h'},
+	    {0},
 	};
 	struct err e = {""}, refusal = {""};
 	struct host *h = NULL;

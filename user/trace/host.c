@@ -49,7 +49,22 @@ int host_read_line(const char *path, char *buf, size_t size)
 	return 0;
 }
 
-/* The value behind "key<spaces>:" in a file of such lines; NULL when it is not there. */
+/* The value behind "key<blanks>:" in such a line, without its newline; NULL: another key. */
+static char *value_in(char *line, const char *key)
+{
+	char *v = line + strlen(key);
+
+	if (strncmp(line, key, strlen(key)) != 0)
+		return NULL;
+	v += strspn(v, " \t");
+	if (*v != ':')
+		return NULL;
+	v += 1 + strspn(v + 1, " \t");
+	v[strcspn(v, "\n")] = '\0';
+	return v;
+}
+
+/* The value of a key in a file of such lines, malloc'ed; NULL when it is not there. */
 static char *value_of(const char *path, const char *key)
 {
 	FILE *f = fopen(path, "re");
@@ -57,18 +72,8 @@ static char *value_of(const char *path, const char *key)
 
 	if (!f)
 		return NULL;
-	while (!v && fgets(line, sizeof(line), f)) {
-		if (strncmp(line, key, strlen(key)) != 0)
-			continue;
-		v = line + strlen(key);
-		v += strspn(v, " \t");
-		if (*v != ':') {
-			v = NULL;
-			continue;
-		}
-		v += 1 + strspn(v + 1, " \t");
-		v[strcspn(v, "\n")] = '\0';
-	}
+	while (!v && fgets(line, sizeof(line), f))
+		v = value_in(line, key);
 	fclose(f);
 	return v ? strdup(v) : NULL;
 }
@@ -200,7 +205,7 @@ static bool try_perf_uprobe(void)
 	if (host_read_line("/sys/bus/event_source/devices/uprobe/type", buf, sizeof(buf)))
 		return false;
 	attr.type = (uint32_t)strtoul(buf, NULL, 10);
-	attr.config1 = (uint64_t)(uintptr_t)"/";
+	attr.config1 = (uint64_t)(uintptr_t) "/";
 	fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd >= 0)
 		close((int)fd);
@@ -211,8 +216,8 @@ static bool try_perf_uprobe(void)
 static int load_trivial(enum bpf_attach_type type)
 {
 	const struct bpf_insn insns[] = {
-		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
-		{.code = BPF_JMP | BPF_EXIT},
+	    {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+	    {.code = BPF_JMP | BPF_EXIT},
 	};
 	LIBBPF_OPTS(bpf_prog_load_opts, o, .expected_attach_type = type);
 
@@ -238,9 +243,9 @@ static void try_bpf(struct host *h)
 		/* Task storage in tracing programs: a10787e6d58c, 5.13. Ring buffer: 457f44363a88,
 		 * 5.8. Cookies: 7adfc6c9b315, 5.15. */
 		h->task_storage =
-			libbpf_probe_bpf_helper(kprobe, BPF_FUNC_task_storage_get, NULL) == 1;
+		    libbpf_probe_bpf_helper(kprobe, BPF_FUNC_task_storage_get, NULL) == 1;
 		h->attach_cookie =
-			libbpf_probe_bpf_helper(kprobe, BPF_FUNC_get_attach_cookie, NULL) == 1;
+		    libbpf_probe_bpf_helper(kprobe, BPF_FUNC_get_attach_cookie, NULL) == 1;
 		h->ringbuf = libbpf_probe_bpf_map_type(BPF_MAP_TYPE_RINGBUF, NULL) == 1;
 	}
 	libbpf_set_print(print);
@@ -325,10 +330,10 @@ void host__free(struct host *h)
 void host__plan_kernel(const struct host *h, struct plan_kernel *k)
 {
 	*k = (struct plan_kernel){
-		.nop5_optimised = h->nop5_optimised,
-		.uprobe_multi = h->uprobe_multi,
-		.uretprobe_syscall = h->uretprobe_syscall,
-		.guard = h->guard_possible,
+	    .nop5_optimised = h->nop5_optimised,
+	    .uprobe_multi = h->uprobe_multi,
+	    .uretprobe_syscall = h->uretprobe_syscall,
+	    .guard = h->guard_possible,
 	};
 }
 
@@ -339,12 +344,12 @@ int host__can_trace(const struct host *h, struct err *e)
 			       "inside a user namespace, whose capabilities do not count for BPF: "
 			       "run qbpf on the host");
 	if (!h->cap_bpf || !h->cap_perfmon)
-		return err_set(e, -EPERM,
-			       "missing %s%s%s: run as root (sudo), or `setcap "
-			       "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore+ep` on qbpf",
-			       h->cap_bpf ? "" : "CAP_BPF",
-			       h->cap_bpf || h->cap_perfmon ? "" : " and ",
-			       h->cap_perfmon ? "" : "CAP_PERFMON");
+		return err_set(
+		    e, -EPERM,
+		    "missing %s%s%s: run as root (sudo), or `setcap "
+		    "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore+ep` on qbpf",
+		    h->cap_bpf ? "" : "CAP_BPF", h->cap_bpf || h->cap_perfmon ? "" : " and ",
+		    h->cap_perfmon ? "" : "CAP_PERFMON");
 	if (h->bpf_error == -EPERM || h->bpf_error == -EACCES)
 		return err_set(e, -EPERM,
 			       "the kernel refuses BPF programs although the capabilities are held "
@@ -357,15 +362,17 @@ int host__can_trace(const struct host *h, struct err *e)
 			       "this kernel has no BTF (" BTF_VMLINUX
 			       "): it needs CONFIG_DEBUG_INFO_BTF=y");
 	if (!h->task_storage || !h->ringbuf || !h->attach_cookie)
-		return err_set(e, -EOPNOTSUPP, "Linux %s lacks %s: qbpf needs " OLDEST_KERNEL " or later",
+		return err_set(e, -EOPNOTSUPP,
+			       "Linux %s lacks %s: qbpf needs " OLDEST_KERNEL " or later",
 			       h->kernel,
 			       !h->task_storage ? "BPF task storage"
 			       : !h->ringbuf	? "the BPF ring buffer"
 						: "BPF cookies");
 	if (!h->uprobe_multi && !h->perf_uprobe && !h->cap_sys_admin)
-		return err_set(e, -EPERM,
-			       "missing CAP_SYS_ADMIN: this kernel has no uprobe_multi (Linux 6.6), and "
-			       "probes as perf events need it: run as root (sudo)");
+		return err_set(
+		    e, -EPERM,
+		    "missing CAP_SYS_ADMIN: this kernel has no uprobe_multi (Linux 6.6), and "
+		    "probes as perf events need it: run as root (sudo)");
 	if (!h->uprobe_multi && !h->perf_uprobe)
 		return err_set(e, -EOPNOTSUPP,
 			       "this kernel has no uprobes: it needs CONFIG_UPROBE_EVENTS=y");

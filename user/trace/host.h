@@ -13,11 +13,11 @@
 enum host_state { HOST_OK, HOST_WARN, HOST_FAIL };
 
 struct host_check {
-	const char *name;  /* "BTF", "CAP_BPF", "uprobe_multi" ... */
+	const char *name; /* "BTF", "CAP_BPF", "uprobe_multi" ... */
 	enum host_state state;
-	char *found;	   /* what is there */
-	char *meaning;	   /* what it means for tracing */
-	char *remedy;	   /* what to do, NULL when nothing */
+	char *found;   /* what is there */
+	char *meaning; /* what it means for tracing */
+	char *remedy;  /* what to do, NULL when nothing */
 };
 
 struct host {
@@ -25,19 +25,19 @@ struct host {
 	unsigned int cpus;
 	/* Effective, and in the initial user namespace. CAP_SYS_ADMIN includes BPF and PERFMON. */
 	bool btf, cap_bpf, cap_perfmon, cap_sys_admin, cap_sys_ptrace, cap_checkpoint_restore;
-	bool uprobe_multi;	/* BPF links for many uprobes (6.6) */
+	bool uprobe_multi;	  /* BPF links for many uprobes (6.6) */
 	bool uprobe_multi_pid_ok; /* its pid filter takes all threads (fixed in 6.10) */
-	bool uretprobe_syscall; /* 6.11 */
-	bool nop5_optimised;	/* 6.18: measured, or by version */
+	bool uretprobe_syscall;	  /* 6.11 */
+	bool nop5_optimised;	  /* 6.18: measured, or by version */
 	bool task_storage, ringbuf, attach_cookie, tp_btf;
-	bool guard_possible;	/* bpf_probe_write_user: lockdown none, CAP_SYS_ADMIN */
-	const char *lockdown;	/* "none", "integrity", "confidentiality", "unknown" */
+	bool guard_possible;	   /* bpf_probe_write_user: lockdown none, CAP_SYS_ADMIN */
+	const char *lockdown;	   /* "none", "integrity", "confidentiality", "unknown" */
 	struct host_check *checks; /* only after host__probe_full */
 	size_t nchecks;
-	unsigned int version;	/* KERNEL_VERSION(a, b, c) */
+	unsigned int version; /* KERNEL_VERSION(a, b, c) */
 	bool init_userns;
-	int bpf_error;		/* 0, or the -errno with which the kernel refuses any program */
-	bool perf_uprobe;	/* uprobes through perf events may be made: the fallback */
+	int bpf_error;	  /* 0, or the -errno with which the kernel refuses any program */
+	bool perf_uprobe; /* uprobes through perf events may be made: the fallback */
 };
 
 /* What a session needs to know, about 1 ms. Never fails for a missing feature. */

@@ -15,13 +15,10 @@
 
 #include "trace/own_child.h"
 
-#ifndef __x86_64__
-#error "probe sites are written for x86-64"
-#endif
-
 /*
- * Each is a function without arguments, called with an empty red zone. The labels _a and _b are
- * the two sites, at the same stack depth as the two markers of a span would be. A page of their own, so that probing copies no page that qbpf runs in.
+ * x86-64 alone. Each is a function without arguments, called with an empty red zone. The labels _a
+ * and _b are the two sites, at the same stack depth as the two markers of a span would be. A page
+ * of their own, so that probing copies no page that qbpf runs in.
  */
 #define NOP5 ".byte 0x0f,0x1f,0x44,0x00,0x00\n"
 #define OWN_FN(name, body)                                                                         \
@@ -29,6 +26,7 @@
 	"qbpf_own_" name ":\n" body ".size qbpf_own_" name ", . - qbpf_own_" name "\n"
 #define SITE(name) ".globl qbpf_own_" name "\n.hidden qbpf_own_" name "\nqbpf_own_" name ":\n"
 
+/* clang-format off */
 asm(".pushsection .text.qbpf_own,\"ax\",@progbits\n"
     ".balign 4096\n"
     OWN_FN("nop5", "lea -128(%rsp), %rsp\n"
@@ -45,6 +43,7 @@ asm(".pushsection .text.qbpf_own,\"ax\",@progbits\n"
     OWN_FN("func", SITE("func_a") "push %rbp\npop %rbp\nret\n")
     ".balign 4096\n"
     ".popsection\n");
+/* clang-format on */
 
 #define OWN_DECLARE(name) extern char qbpf_own_##name[], qbpf_own_##name##_a[]
 OWN_DECLARE(nop5);
@@ -57,11 +56,11 @@ extern char qbpf_own_nop5_b[], qbpf_own_nop1_b[], qbpf_own_push_b[], qbpf_own_st
 static const struct {
 	char *call, *begin, *end;
 } pairs[OWN_PAIRS] = {
-	[OWN_NOP5] = {qbpf_own_nop5, qbpf_own_nop5_a, qbpf_own_nop5_b},
-	[OWN_NOP1] = {qbpf_own_nop1, qbpf_own_nop1_a, qbpf_own_nop1_b},
-	[OWN_PUSH] = {qbpf_own_push, qbpf_own_push_a, qbpf_own_push_b},
-	[OWN_STEPPED] = {qbpf_own_stepped, qbpf_own_stepped_a, qbpf_own_stepped_b},
-	[OWN_FUNC] = {qbpf_own_func, qbpf_own_func_a, NULL},
+    [OWN_NOP5] = {qbpf_own_nop5, qbpf_own_nop5_a, qbpf_own_nop5_b},
+    [OWN_NOP1] = {qbpf_own_nop1, qbpf_own_nop1_a, qbpf_own_nop1_b},
+    [OWN_PUSH] = {qbpf_own_push, qbpf_own_push_a, qbpf_own_push_b},
+    [OWN_STEPPED] = {qbpf_own_stepped, qbpf_own_stepped_a, qbpf_own_stepped_b},
+    [OWN_FUNC] = {qbpf_own_func, qbpf_own_func_a, NULL},
 };
 
 struct own_child {
@@ -257,8 +256,7 @@ static int ask(struct own_child *c, const struct order *o, struct answer *a)
 	return a->err;
 }
 
-int own_child__run(struct own_child *c, enum own_pair pair, uint32_t n, int on_thread,
-		   uint64_t *ns)
+int own_child__run(struct own_child *c, enum own_pair pair, uint32_t n, int on_thread, uint64_t *ns)
 {
 	struct order o = {pair, n, on_thread ? RUN_ON_THREAD : RUN_HERE};
 	struct answer a;

@@ -25,7 +25,7 @@
 
 /* Runs in a batch: dear pairs fewer, so that all takes some 10 ms. */
 static const uint32_t batch_runs[OWN_PAIRS] = {
-	[OWN_NOP5] = 32, [OWN_NOP1] = 16, [OWN_PUSH] = 16, [OWN_STEPPED] = 6, [OWN_FUNC] = 16};
+    [OWN_NOP5] = 32, [OWN_NOP1] = 16, [OWN_PUSH] = 16, [OWN_STEPPED] = 6, [OWN_FUNC] = 16};
 
 struct measuring {
 	struct bpf_program *on_site, *on_return;
@@ -80,13 +80,14 @@ static int arm_multi(struct measuring *m)
 	return keep(m, bpf_program__attach_uprobe_multi(m->on_return, pid, EXE_PATH, NULL, &ro));
 }
 
-static int arm_perf_one(struct measuring *m, bool ret, uint64_t off, __u32 span, enum qbpf_role role)
+static int arm_perf_one(struct measuring *m, bool ret, uint64_t off, __u32 span,
+			enum qbpf_role role)
 {
 	LIBBPF_OPTS(bpf_uprobe_opts, o, .bpf_cookie = QBPF_COOKIE(span, role, 0), .retprobe = ret);
 	struct bpf_program *prog = ret ? m->on_return : m->on_site;
 
-	return keep(m, bpf_program__attach_uprobe_opts(prog, own_child__pid(m->child), EXE_PATH, off,
-						       &o));
+	return keep(
+	    m, bpf_program__attach_uprobe_opts(prog, own_child__pid(m->child), EXE_PATH, off, &o));
 }
 
 static int arm_perf(struct measuring *m)

@@ -11,10 +11,10 @@
 
 /* All 0 until measured. The floors are medians of what an empty span reads. */
 struct price {
-	uint64_t ns[PRICE_N];	/* per hit; URETPROBE: what it adds to its entry */
-	uint64_t floor_marker_ns; /* two optimised nop5 markers, the red zone stepped over */
-	uint64_t floor_stepped_ns; /* two single-stepped instructions */
-	uint64_t floor_func_ns; /* an entry and a uretprobe */
+	uint64_t ns[PRICE_N];	    /* per hit; URETPROBE: what it adds to its entry */
+	uint64_t floor_marker_ns;   /* two optimised nop5 markers, the red zone stepped over */
+	uint64_t floor_stepped_ns;  /* two single-stepped instructions */
+	uint64_t floor_func_ns;	    /* an entry and a uretprobe */
 	uint64_t floor_emulated_ns; /* two 1-byte nops */
 };
 
