@@ -16,9 +16,9 @@
  * marker is called and where its arguments lie: the USDT format of <sys/sdt.h>, whose DTRACE_PROBE*
  * and STAP_PROBE* names this header also offers, so that qbpf, bpftrace, perf and gdb all see it.
  * Include this header instead of <sys/sdt.h>; where that one came first it keeps its names.
- * A marker no one looks at costs about the nop: nothing is called, tested or stored. It changes
- * no register, no flag and no memory, and it orders no memory accesses, so a compiler may move
- * loads and stores across it. Safe in any thread and in signal handlers.
+ * A marker no one looks at costs three instructions: nothing is called, tested or stored. It
+ * changes no register, no flag and no memory, and it orders no memory accesses, so a compiler may
+ * move loads and stores across it. Safe in any thread and in signal handlers.
  *
  * WHY THE STACK POINTER MOVES (x86-64). Linux 6.18 and later replace a 5-byte nop that is traced
  * by a call, which is four times as fast as a breakpoint but stores a return address and three

@@ -81,13 +81,24 @@ NOINLINE static uint64_t guarded(uint64_t x)
 	return x;
 }
 
+/* Nothing between the markers: the two moves of the stack pointer wait for each other. */
+NOINLINE static uint64_t dense(uint64_t x)
+{
+	for (int i = 0; i < LOOPS; i++) {
+		x = step(x);
+		for (int k = 0; k < 16; k++)
+			DTRACE_PROBE(idle, dense);
+	}
+	return x;
+}
+
 static const struct {
 	const char *name;
 	uint64_t (*run)(uint64_t);
 	int markers;
 } kinds[] = {
     {"bare", bare, 1}, {"event", event, 1},	{"two_args", args, 1},
-    {"span", span, 2}, {"enabled", guarded, 1},
+    {"span", span, 2}, {"enabled", guarded, 1}, {"back_to_back", dense, 16},
 };
 
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
