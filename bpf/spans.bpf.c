@@ -144,9 +144,9 @@ static __always_inline void add_interval(__u32 span)
 
 		if (__sync_val_compare_and_swap(&sc->last_ns, last, now) != last)
 			continue;
-		if (!last || hist_add(span, now - last, 0))
-			return;
-		break;
+		if (last)
+			value_add(span, now - last, 0);
+		return;
 	}
 	__sync_fetch_and_add(&sc->hist_overflow, 1);
 }
@@ -154,8 +154,7 @@ static __always_inline void add_interval(__u32 span)
 static __always_inline int instant(struct pt_regs *ctx, __u32 span)
 {
 	struct qbpf_thread *t = thread_get(0);
-	__u32 parent = QBPF_NODE_ROOT, node;
-	struct qbpf_node_cell *c = NULL;
+	__u32 parent = QBPF_NODE_ROOT;
 
 	add_interval(span);
 	if (t) {
@@ -163,14 +162,7 @@ static __always_inline int instant(struct pt_regs *ctx, __u32 span)
 		if (t->depth)
 			parent = frame_at(t, t->depth - 1)->node;
 	}
-	node = node_of(parent, span);
-	if (node != QBPF_NODE_LOST)
-		c = node_cell(node, true);
-	if (c)
-		__sync_fetch_and_add(&c->count, 1);
-	else
-		count_span(span, node_overflow);
-	return 0;
+	return instant_add(span, node_of(parent, span));
 }
 
 static __always_inline const struct qbpf_arg *site_arg(__u64 cookie)
@@ -186,24 +178,18 @@ static __always_inline int value(struct pt_regs *ctx, __u64 cookie)
 	const struct qbpf_arg *a = site_arg(cookie);
 	__u32 span = QBPF_COOKIE_SPAN(cookie), sign = 0;
 	__u64 v;
-	bool ok;
 
 	if (!a || !read_arg(ctx, a, &v)) {
 		count_span(span, unreadable);
 		return 0;
 	}
-	if (a->flags & QBPF_ARG_FLOAT) {
-		ok = hist_add_f64(span, v);
-	} else {
-		if (a->flags & QBPF_ARG_SIGNED && (__s64)v < 0) {
-			v = -v;
-			sign = QBPF_HIST_NEGATIVE;
-		}
-		ok = hist_add(span, v, sign);
+	if (a->flags & QBPF_ARG_FLOAT)
+		return value_add_f64(span, v);
+	if (a->flags & QBPF_ARG_SIGNED && (__s64)v < 0) {
+		v = -v;
+		sign = QBPF_HIST_NEGATIVE;
 	}
-	if (!ok)
-		count_span(span, hist_overflow);
-	return 0;
+	return value_add(span, v, sign);
 }
 
 static __always_inline bool open_key(struct pt_regs *ctx, __u64 cookie, struct qbpf_open_key *key)
@@ -252,9 +238,7 @@ static __always_inline int end_key(struct pt_regs *ctx, __u64 cookie, __u64 now_
 		count_span(key.span, orphan_ends);
 		return 0;
 	}
-	if (!hist_add(key.span, (__s64)ns < 0 ? 0 : ns, 0))
-		count_span(key.span, hist_overflow);
-	return 0;
+	return value_add(key.span, (__s64)ns < 0 ? 0 : ns, 0);
 }
 
 SEC("uprobe")

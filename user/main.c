@@ -57,7 +57,7 @@ int main(int argc, char **argv)
 {
 	if (claim_standard_fds())
 		return EXIT_FAILED;
-	setlocale(LC_ALL, "");
+	setlocale(LC_CTYPE, ""); /* numbers look the same everywhere */
 	signal(SIGPIPE, SIG_IGN);
 	if (argc < 2) {
 		usage(stderr);

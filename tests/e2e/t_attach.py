@@ -233,13 +233,17 @@ def attach_100_times():
     """attach to a busy loop 40 times: no negative, no creeping depth, target goes on"""
     with Workload([work("w_process"), "busy"]) as w:
         w.go()
+        counted = 0
         for _ in range(40):
             with attach_json(w.pid, "-d", "0.05") as q:
                 s = spans(summary(q.finish()))["proc:tick"]
-                check(s["count"] > 0, "counted")
+                counted += s["count"]
+                if not s["count"]:
+                    continue  # a busy machine did not run the target in that time
                 check(s.get("orphan_ends", 0) <= 1, "at most the first end is an orphan")
                 check(s.get("open", 0) <= 1, "at most one open")
                 between(s["max_ns"], s["min_ns"], 10**10, "max")
+        check(counted > 0, "counted")
         check(w.p.poll() is None, "target goes on")
 
 

@@ -144,8 +144,9 @@ def many_functions():
             )
             line = q.stderr.readline()
             if "1500 spans" not in line:
-                check("files" in line, line)
+                check("ulimit -n" in line and env == "1", line)
                 q.communicate()
+                equal(q.returncode, 1, "exit code")
                 continue
             w.go()
             w.finish()

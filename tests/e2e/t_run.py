@@ -116,7 +116,7 @@ def sigkill_of_qbpf():
 @case
 def signals_reach_child():
     """SIGTERM to qbpf reaches the child; the report follows"""
-    with Qbpf("run", "--json", "--", "sh", "-c", "exec " + work("w_process") + " busy") as q:
+    with Qbpf("run", "--json", "--", work("w_process"), "busy") as q:
         q.wait_ready()
         out = q.stop(signal.SIGTERM, code=128 + signal.SIGTERM)
         check("qbpf.summary/1" in out, "report")

@@ -24,13 +24,11 @@ int report__open(struct report *r, const struct options *o, struct err *e)
 	return 0;
 }
 
-/* 0, or the error of what was written to f so far. */
-static int settle(struct report *r, FILE *f, struct err *e)
+/* `err` is what writing to f gave, as far as it is known. */
+static int settle(struct report *r, FILE *f, int err, struct err *e)
 {
-	int err = 0;
-
 	errno = 0;
-	if (fflush(f) || ferror(f))
+	if ((fflush(f) || ferror(f)) && !err)
 		err = errno ? -errno : -EIO;
 	if (err == -EPIPE) {
 		r->gone = true;
@@ -59,17 +57,14 @@ static int write_plain(struct report *r, const struct snapshot *s, bool full, st
 		.price = full,
 	};
 
+	errno = 0;
 	table__write(stdout, s, &to);
-	return settle(r, stdout, e);
+	return settle(r, stdout, ferror(stdout) ? -errno : 0, e);
 }
 
 static int write_json(struct report *r, const struct snapshot *s, bool compact, struct err *e)
 {
-	int err = json__write_summary(r->json, s, compact);
-
-	if (err && err != -EPIPE)
-		return err_set(e, err, "cannot write the report: %s", strerror(-err));
-	return settle(r, r->json, e);
+	return settle(r, r->json, json__write_summary(r->json, s, compact), e);
 }
 
 int report__interim(struct report *r, const struct snapshot *s, struct err *e)

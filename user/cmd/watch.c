@@ -390,10 +390,13 @@ static int on_ready_fds(struct watch *w, struct err *e)
 static int final_report(struct watch *w, struct err *e)
 {
 	struct snapshot *snap = NULL;
-	int err = session__snapshot(w->s, &snap, e);
+	int err;
 
+	session__stop_counting(w->s);
+	err = session__snapshot(w->s, &snap, e);
 	/* The target is free before we spend time on formatting. */
-	session__disarm(w->s);
+	if (!session__disarms_slowly(w->s))
+		session__disarm(w->s);
 	if (err)
 		return err;
 	watch_tui_close(w);

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* From the plan's sites to BPF links; see arm.h. */
 #include <errno.h>
+#include <linux/perf_event.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -17,15 +21,15 @@
 #endif
 
 struct arm_link {
-	int fd;		      /* uprobe_multi */
-	struct bpf_link *link; /* perf event */
-	uint32_t span;	      /* per_span only, else 0 */
+	int fd;	       /* of the BPF link, -1 once it is closed */
+	uint32_t span; /* per_span only, else 0 */
 };
 
 struct armer {
 	struct armer_opts o;
 	struct arm_link *links;
 	size_t nlinks, cap;
+	int perf_type, perf_ret_bit;
 	int fatal; /* an errno that would meet every further site as well */
 };
 
@@ -92,24 +96,57 @@ static void link_close(struct arm_link *l)
 {
 	if (l->fd >= 0)
 		close(l->fd);
-	if (l->link)
-		bpf_link__destroy(l->link);
 	l->fd = -1;
-	l->link = NULL;
+}
+
+/*
+ * Closing a probe waits for the kernel's readers, some tens of ms each with perf events. Waits
+ * that run side by side end together.
+ */
+#define CLOSERS 64
+
+struct closer {
+	struct armer *a;
+	size_t *next; /* shared: links[0 .. *next) are still to be closed */
+};
+
+static void *close_links(void *arg)
+{
+	struct closer *c = arg;
+
+	for (;;) {
+		size_t left = __atomic_load_n(c->next, __ATOMIC_RELAXED);
+
+		do {
+			if (!left)
+				return NULL;
+		} while (!__atomic_compare_exchange_n(c->next, &left, left - 1, true,
+						      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+		link_close(&c->a->links[left - 1]);
+	}
 }
 
 void armer__free(struct armer *a)
 {
+	size_t next, n = 0;
+	pthread_t threads[CLOSERS];
+	struct closer c = {.a = a, .next = &next};
+
 	if (!a)
 		return;
 	/* Newest first: begins were armed after ends. */
-	for (size_t i = a->nlinks; i-- > 0;)
-		link_close(&a->links[i]);
+	next = a->nlinks;
+	while (n < CLOSERS && n + 1 < a->nlinks / 4 &&
+	       !pthread_create(&threads[n], NULL, close_links, &c))
+		n++;
+	close_links(&c);
+	while (n)
+		pthread_join(threads[--n], NULL);
 	free(a->links);
 	free(a);
 }
 
-static int armer_keep(struct armer *a, int fd, struct bpf_link *link, uint32_t span)
+static int armer_keep(struct armer *a, int fd, uint32_t span)
 {
 	if (a->nlinks == a->cap) {
 		size_t cap = a->cap ? a->cap * 2 : 64;
@@ -120,7 +157,7 @@ static int armer_keep(struct armer *a, int fd, struct bpf_link *link, uint32_t s
 		a->links = l;
 		a->cap = cap;
 	}
-	a->links[a->nlinks++] = (struct arm_link){.fd = fd, .link = link, .span = span};
+	a->links[a->nlinks++] = (struct arm_link){.fd = fd, .span = span};
 	return 0;
 }
 
@@ -172,7 +209,7 @@ static int attach_multi(struct armer *a, const struct batch *b, size_t from, siz
 		err = fd;
 		goto out;
 	}
-	err = armer_keep(a, fd, NULL,
+	err = armer_keep(a, fd,
 			 a->o.per_span ? b->plan->sites[b->sites[from]].span : 0);
 	if (err)
 		close(fd);
@@ -183,25 +220,79 @@ out:
 	return err;
 }
 
+/* A file of one number, perhaps behind "config:". */
+static int read_sysfs_number(const char *path, int *out)
+{
+	FILE *f = fopen(path, "re");
+	int n, c;
+
+	if (!f)
+		return -errno;
+	do
+		c = getc(f);
+	while (c != EOF && (c < '0' || c > '9'));
+	ungetc(c, f);
+	n = fscanf(f, "%d", out);
+	fclose(f);
+	return n == 1 ? 0 : -EINVAL;
+}
+
+/* The kernel's number for uprobe events, and the bit that makes one a uretprobe. */
+static int perf_uprobe_type(struct armer *a)
+{
+	int err;
+
+	if (a->perf_type)
+		return 0;
+	err = read_sysfs_number("/sys/bus/event_source/devices/uprobe/format/retprobe",
+				&a->perf_ret_bit);
+	if (!err)
+		err = read_sysfs_number("/sys/bus/event_source/devices/uprobe/type",
+					&a->perf_type);
+	return err;
+}
+
+#define REF_CTR_SHIFT 32 /* in perf_event_attr.config */
+
+/*
+ * One probe as a perf event with a BPF link on it. The link keeps the event, so one descriptor
+ * is left. Not by libbpf: it opens three more files for each probe and loses the errno.
+ */
 static int attach_perf(struct armer *a, const struct bpf_program *prog, int fd, pid_t pid,
 		       uint64_t off, uint64_t sema_off, uint64_t cookie, bool ret, uint32_t span)
 {
-	LIBBPF_OPTS(bpf_uprobe_opts, uo);
-	struct bpf_link *link;
+	LIBBPF_OPTS(bpf_link_create_opts, lo, .perf_event.bpf_cookie = cookie);
+	struct perf_event_attr attr = {.size = sizeof(attr)};
+	int pfd = -1, link, err;
 	char path[32];
-	int err;
 
-	arm_fd_path(fd, path);
-	uo.bpf_cookie = cookie;
-	uo.ref_ctr_offset = sema_off;
-	uo.retprobe = ret;
-	uo.attach_mode = PROBE_ATTACH_MODE_LINK;
-	link = bpf_program__attach_uprobe_opts(prog, pid ? pid : -1, path, off, &uo);
-	if (!link)
-		return -errno;
-	err = armer_keep(a, -1, link, span);
+	err = perf_uprobe_type(a);
 	if (err)
-		bpf_link__destroy(link);
+		return err;
+	arm_fd_path(fd, path);
+	attr.type = a->perf_type;
+	attr.config = (ret ? 1ull << a->perf_ret_bit : 0) | sema_off << REF_CTR_SHIFT;
+	attr.uprobe_path = (uintptr_t)path;
+	attr.probe_offset = off;
+	if (sema_off >> 32)
+		return -EOVERFLOW;
+	pfd = syscall(SYS_perf_event_open, &attr, pid ? pid : -1, pid ? -1 : 0, -1,
+		      PERF_FLAG_FD_CLOEXEC);
+	if (pfd < 0)
+		return -errno;
+	link = bpf_link_create(bpf_program__fd(prog), pfd, BPF_PERF_EVENT, &lo);
+	if (link < 0) {
+		err = link;
+		goto out;
+	}
+	if (ioctl(pfd, PERF_EVENT_IOC_ENABLE, 0))
+		err = -errno;
+	else
+		err = armer_keep(a, link, span);
+	if (err)
+		close(link);
+out:
+	close(pfd);
 	return err;
 }
 
@@ -333,6 +424,19 @@ static void arm_sorted(struct armer *a, struct plan *p, const struct target *t,
 	free(sites);
 }
 
+/* Known before the first is armed: giving hundreds back takes the kernel minutes. */
+static int check_descriptors(const struct armer *a, size_t n, struct err *e)
+{
+	struct rlimit rl;
+
+	if (a->o.multi || getrlimit(RLIMIT_NOFILE, &rl) || n + 64 <= rl.rlim_cur)
+		return 0;
+	return err_set(e, -EMFILE,
+		       "%zu probes need as many open files (no uprobe_multi here), the limit is "
+		       "%llu: raise `ulimit -n` or narrow the selection",
+		       n, (unsigned long long)rl.rlim_cur);
+}
+
 int armer__arm(struct armer *a, struct plan *p, const struct target *t, size_t from,
 	       struct err *e)
 {
@@ -356,6 +460,9 @@ int armer__arm(struct armer *a, struct plan *p, const struct target *t, size_t f
 					      .span = a->o.per_span ? s->span : 0};
 	}
 	qsort(keys, n, sizeof(*keys), by_batch);
+	err = check_descriptors(a, n, e);
+	if (err)
+		goto out;
 	a->fatal = 0;
 	if (a->o.all_pids) {
 		arm_sorted(a, p, t, keys, n, 0);
@@ -363,9 +470,10 @@ int armer__arm(struct armer *a, struct plan *p, const struct target *t, size_t f
 		for (size_t i = 0; i < t->npids; i++)
 			arm_sorted(a, p, t, keys, n, t->pids[i]);
 	}
-	free(keys);
 	if (a->fatal)
 		err = err_set(e, a->fatal, "cannot arm probes: %s", arm_strerror(a->fatal, false));
+out:
+	free(keys);
 	return err;
 }
 

@@ -28,19 +28,26 @@ struct launch {
 	bool maps_code; /* the system call entered maps something executable */
 };
 
-/* In the child: stop at exec, and tell the parent through the pipe when exec fails. */
-static void __attribute__((noreturn)) child_exec(char *const argv[], int pipe_fd)
+/*
+ * In the child: wait to be seized, then exec; tell the parent through the pipe when that fails.
+ * If the parent dies before, the end of the go pipe is read and nothing is started. Seized (not
+ * PTRACE_TRACEME) it has no signal pending at its exec stop, so that the end of the tracer at
+ * any moment just lets it go.
+ */
+static void __attribute__((noreturn)) child_exec(char *const argv[], int go_fd, int report_fd)
 {
 	sigset_t none;
+	char go;
 	int err;
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
-	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0)
-		execvp(argv[0], argv);
+	if (read(go_fd, &go, 1) != 1)
+		_exit(127);
+	execvp(argv[0], argv);
 	err = errno;
-	if (write(pipe_fd, &err, sizeof(err)) != sizeof(err))
+	if (write(report_fd, &err, sizeof(err)) != sizeof(err))
 		_exit(126);
 	_exit(127);
 }
@@ -50,6 +57,7 @@ static void find_ldso(struct launch *l)
 	struct proc_maps *m = NULL;
 	struct err why;
 
+	l->ldso_start = l->ldso_end = 0;
 	if (proc_maps__read(l->pid, &m, &why))
 		return;
 	for (size_t i = 0; i < m->n; i++) {
@@ -63,14 +71,73 @@ static void find_ldso(struct launch *l)
 	proc_maps__free(m);
 }
 
+#define TRACE_OPTIONS (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC)
+
+static bool is_exec_stop(int status)
+{
+	return status >> 8 == (SIGTRAP | PTRACE_EVENT_EXEC << 8);
+}
+
+/* Waits for the exec stop; -ECHILD: the child ended before, having written why. */
+static int await_exec(struct launch *l)
+{
+	int status;
+
+	for (;;) {
+		if (waitpid(l->pid, &status, 0) < 0) {
+			if (errno == EINTR)
+				continue;
+			return -errno;
+		}
+		if (!WIFSTOPPED(status)) {
+			l->ended = true;
+			return -ECHILD;
+		}
+		if (is_exec_stop(status))
+			return 0;
+		ptrace(PTRACE_CONT, l->pid, NULL,
+		       (void *)(uintptr_t)(status >> 16 ? 0 : WSTOPSIG(status)));
+	}
+}
+
+static int seize_and_exec(struct launch *l, const int go[2], const int report[2],
+			  const char *name, struct err *e)
+{
+	int err, failed = EIO;
+
+	if (ptrace(PTRACE_SEIZE, l->pid, NULL, (void *)(uintptr_t)TRACE_OPTIONS))
+		return err_set(e, -errno, "cannot observe the start of %s: ptrace: %s", name,
+			       strerror(errno));
+	l->traced = true;
+	if (write(go[1], "g", 1) != 1)
+		return err_set(e, -errno, "%s: %s", name, strerror(errno));
+	err = await_exec(l);
+	if (!err) {
+		l->stopped = true;
+		find_ldso(l);
+		return 0;
+	}
+	if (err == -ECHILD && read(report[0], &failed, sizeof(failed)) != sizeof(failed))
+		failed = EIO;
+	return err_set(e, err == -ECHILD ? -failed : err, "%s: %s", name,
+		       strerror(err == -ECHILD ? failed : -err));
+}
+
+static void close_pair(int fds[2])
+{
+	for (int i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
 int launch__start(char *const argv[], struct launch **out, struct err *e)
 {
 	struct launch *l = calloc(1, sizeof(*l));
-	int fds[2] = {-1, -1}, status, failed = 0, err = 0;
+	int go[2] = {-1, -1}, report[2] = {-1, -1}, err;
 
 	if (!l)
 		return err_set(e, -ENOMEM, "out of memory");
-	if (pipe2(fds, O_CLOEXEC)) {
+	if (pipe2(go, O_CLOEXEC) || pipe2(report, O_CLOEXEC)) {
 		err = err_set(e, -errno, "pipe: %s", strerror(errno));
 		goto out;
 	}
@@ -79,34 +146,22 @@ int launch__start(char *const argv[], struct launch **out, struct err *e)
 		err = err_set(e, -errno, "fork: %s", strerror(errno));
 		goto out;
 	}
-	if (!l->pid)
-		child_exec(argv, fds[1]);
-	close(fds[1]);
-	fds[1] = -1;
-	while (waitpid(l->pid, &status, 0) < 0) {
-		if (errno == EINTR)
-			continue;
-		err = err_set(e, -errno, "waitpid: %s", strerror(errno));
-		goto out;
+	if (!l->pid) {
+		close(go[1]);
+		child_exec(argv, go[0], report[1]);
 	}
-	if (WIFSTOPPED(status)) {
-		l->traced = l->stopped = true;
-		ptrace(PTRACE_SETOPTIONS, l->pid, NULL,
-		       (void *)(uintptr_t)(PTRACE_O_TRACESYSGOOD));
-		find_ldso(l);
+	close(report[1]);
+	report[1] = -1;
+	err = seize_and_exec(l, go, report, argv[0], e);
+	if (!err) {
 		*out = l;
 		l = NULL;
-	} else {
-		l->ended = true;
-		if (read(fds[0], &failed, sizeof(failed)) != sizeof(failed))
-			failed = EIO;
-		err = err_set(e, -failed, "%s: %s", argv[0], strerror(failed));
 	}
 out:
-	if (fds[0] >= 0)
-		close(fds[0]);
-	if (fds[1] >= 0)
-		close(fds[1]);
+	close_pair(go);
+	close_pair(report);
+	if (l && l->pid > 0)
+		launch__kill(l);
 	launch__free(l);
 	return err;
 }
@@ -178,11 +233,21 @@ enum launch_event launch__wait(struct launch *l, int *status)
 		if (!WIFSTOPPED(st) || !l->traced)
 			continue;
 		l->stopped = true;
+		if (is_exec_stop(st)) {
+			l->in_syscall = false;
+			find_ldso(l);
+			return LAUNCH_MAPPED;
+		}
+		if (st >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(st) != SIGTRAP) {
+			ptrace(PTRACE_LISTEN, l->pid, NULL, NULL); /* stopped by SIGSTOP */
+			l->stopped = false;
+			continue;
+		}
 		if (WSTOPSIG(st) == (SIGTRAP | 0x80)) {
 			ev = on_syscall_stop(l);
 			if (ev != LAUNCH_NONE)
 				return ev;
-		} else if (WSTOPSIG(st) != SIGTRAP) {
+		} else if (!(st >> 16)) {
 			l->signal = WSTOPSIG(st); /* its own: pass it on */
 		}
 		launch__go(l, &why);

@@ -318,9 +318,11 @@ int session__arm(struct session *s, struct err *e)
 {
 	int err;
 
-	s->start_ns = now_ns();
+	s->skel->data->counting = false;
 	err = arm_from(s, 0, 0, e);
 	target__drop_images(s->target);
+	s->start_ns = now_ns();
+	s->skel->data->counting = true;
 	return err;
 }
 
@@ -345,6 +347,22 @@ int session__rescan(struct session *s, struct err *e)
 		log_info("armed %zu more probes of %zu spans in newly mapped objects",
 			 armed_after - armed_before, after - before);
 	return err;
+}
+
+void session__stop_counting(struct session *s)
+{
+	if (s->skel)
+		s->skel->data->counting = false;
+	if (!s->end_ns)
+		s->end_ns = now_ns();
+}
+
+bool session__disarms_slowly(const struct session *s)
+{
+	size_t sites;
+
+	session__armed(s, &sites);
+	return !s->multi && sites > 16;
 }
 
 void session__disarm(struct session *s)

@@ -38,7 +38,11 @@ int session__discover(struct session *s, struct err *e);
 int session__load(struct session *s, struct err *e);
 /* Arms what the plan allows. 0 also when nothing could be armed: see session__armed. */
 int session__arm(struct session *s, struct err *e);
+/* From here on no hit counts: what session__snapshot gives is final and consistent. */
+void session__stop_counting(struct session *s);
 void session__disarm(struct session *s);
+/* Each perf-event probe takes the kernel tens of ms to take away. */
+bool session__disarms_slowly(const struct session *s);
 /* Number of spans that are seen by at least one armed probe. */
 size_t session__armed(const struct session *s, size_t *sites);
 

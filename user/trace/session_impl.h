@@ -25,7 +25,8 @@ struct session {
 	int *pidfds; /* one for each of pid_list */
 	pid_t *pid_list;
 	size_t npidfds;
-	uint64_t start_ns;	 /* first probe armed */
+	uint64_t start_ns;	 /* counting began, every probe armed */
+	uint64_t end_ns;	 /* counting ended; 0: it goes on */
 	uint64_t *key_timeouts;	 /* by span id - 1 */
 	size_t span_room, site_room; /* entries of span_counts and sites */
 	bool multi;

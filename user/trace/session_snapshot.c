@@ -171,7 +171,7 @@ int session__snapshot(struct session *s, struct snapshot **out, struct err *e)
 	err = maps_read(s->skel, snap, e);
 	if (err)
 		goto out;
-	snap->now_ns = now_ns();
+	snap->now_ns = s->end_ns ? s->end_ns : now_ns();
 	snap->map_bytes = maps_memory(s->skel);
 	for (size_t i = 0; i < snap->nspans && i < s->span_room; i++)
 		snap->spans[i].key_timeouts += s->key_timeouts[i];
