@@ -313,6 +313,44 @@ static void t_many_at_one_address(void **state)
 	free(names);
 }
 
+/* Names that each cost the demangler its limit may not add up: the rest is left as it is. */
+static void t_many_bombs(void **state)
+{
+	const size_t n = 2000;
+	Elf64_Sym *syms = calloc(n + 2, sizeof(*syms));
+	char names[1024] = "";
+	size_t len = 1, prev = 1, fun;
+	struct file f;
+	uint32_t str;
+
+	(void)state;
+	len += (size_t)sprintf(names + len, "_Z1f1a1PIS_S_E");
+	for (int i = 0; i < 33; i++, prev++) {
+		char c = (char)(prev < 10 ? '0' + prev : 'A' + prev - 10);
+
+		len += (size_t)sprintf(names + len, "S0_IS%c_S%c_E", c, c);
+	}
+	fun = len + 1;
+	strcpy(names + fun, "_Z3funi");
+	for (size_t i = 0; i < n + 2; i++)
+		syms[i] = (Elf64_Sym){.st_name = (uint32_t)(i && i <= n ? 1 : fun),
+				      .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+				      .st_shndx = 1,
+				      .st_value = T + i % 8 * (i && i <= n) + (i > n ? 16 : 0),
+				      .st_size = 1};
+	start(&f);
+	str = maker_section(&f.m, ".strtab", SHT_STRTAB, names, fun + 8, 0);
+	maker_section(&f.m, ".symtab", SHT_SYMTAB, syms, (n + 2) * sizeof(*syms), str);
+	finish(&f);
+	assert_int_equal(f.t->n, n + 2);
+	assert_string_equal(f.t->funcs[0].demangled, "fun(int)");
+	assert_ptr_equal(f.t->funcs[1].demangled, f.t->funcs[1].name);
+	assert_string_equal(f.t->funcs[n + 1].name, "_Z3funi");
+	assert_string_equal(f.t->funcs[n + 1].demangled, "_Z3funi");
+	stop(&f);
+	free(syms);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -322,6 +360,7 @@ int main(void)
 	    cmocka_unit_test(t_lazy_names),
 	    cmocka_unit_test(t_string_table_without_end),
 	    cmocka_unit_test(t_many_at_one_address),
+	    cmocka_unit_test(t_many_bombs),
 	};
 
 	return cmocka_run_group_tests_name("elf_symbols", tests, NULL, NULL);

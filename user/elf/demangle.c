@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "elf/demangle.h"
 #include "elf/symbols.h"
 
 #define MANGLED_MAX   8192
@@ -64,7 +65,7 @@ static int run(const char *name, struct sink *s)
 	return name[1] == 'Z' && cplus_demangle_v3_callback(name, options, sink_write, s);
 }
 
-char *symbol_demangle(const char *name)
+char *symbol_demangle_counted(const char *name, size_t *abandoned)
 {
 	struct sink s = {0};
 
@@ -72,9 +73,17 @@ char *symbol_demangle(const char *name)
 	    strnlen(name, MANGLED_MAX + 1) > MANGLED_MAX)
 		return NULL;
 	if (!run(name, &s) || !s.len) {
+		*abandoned += s.len;
 		free(s.text);
 		return NULL;
 	}
 	s.text[s.len] = '\0';
 	return s.text;
+}
+
+char *symbol_demangle(const char *name)
+{
+	size_t abandoned = 0;
+
+	return symbol_demangle_counted(name, &abandoned);
 }

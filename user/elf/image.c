@@ -21,14 +21,15 @@
 #include "elf/image.h"
 #include "elf/image_facts.h"
 
-#define SEGMENTS_MAX  1024
-#define SECTIONS_MAX  (1u << 17)
-#define SECTION_MAX   (512u << 20)
-#define LOADED_MAX    (1024u << 20) /* of all sections that are read */
-#define INFLATED_MAX  (256u << 20)  /* of one compressed section */
-#define EXTENTS_MAX   (512u << 20)  /* of all bytes kept for elf_image__bytes() */
-#define EXTENT_MIN    4096u
-#define EXTENTS_TRIED 8
+#define SEGMENTS_MAX	 1024
+#define SECTIONS_MAX	 (1u << 17)
+#define SECTION_MAX	 (512u << 20)
+#define LOADED_MAX	 (1024u << 20) /* of all sections that are read */
+#define INFLATED_MAX	 (256u << 20)  /* of one compressed section */
+#define SECTION_NAME_MAX 256
+#define EXTENTS_MAX	 (512u << 20) /* of all bytes kept for elf_image__bytes() */
+#define EXTENT_MIN	 4096u
+#define EXTENTS_TRIED	 8
 
 struct segment {
 	uint64_t addr, off, filesz;
@@ -49,6 +50,8 @@ struct elf_image {
 	uint64_t size;
 	Elf *elf;
 	size_t nsections, shstrndx;
+	const uint8_t *names; /* of the sections */
+	size_t names_len;
 	uint8_t *loaded;      /* bitmap of sections whose content libelf holds */
 	uint64_t loaded_len;  /* sum of their sizes */
 	struct segment *segs; /* sorted by addr */
@@ -213,6 +216,10 @@ static int image_init(struct elf_image *img, const char *name, struct err *e)
 	img->loaded = calloc(1, img->nsections / 8 + 1);
 	if (!img->loaded)
 		return err_set(e, -ENOMEM, "%s: out of memory", img->name);
+
+	if (elf_image__section_data(img, &(struct elf_section){.index = (uint32_t)img->shstrndx},
+				    &img->names, &img->names_len))
+		img->names_len = 0;
 
 	img->info.machine = eh.e_machine == EM_X86_64	 ? ELF_X86_64
 			    : eh.e_machine == EM_AARCH64 ? ELF_AARCH64
@@ -461,7 +468,8 @@ int elf_image__section_header(const struct elf_image *img, uint32_t index, struc
 {
 	Elf_Scn *scn;
 	GElf_Shdr sh;
-	const char *name;
+	const char *name = "";
+	size_t room;
 
 	if (!index || index >= img->nsections)
 		return -ENOENT;
@@ -470,11 +478,16 @@ int elf_image__section_header(const struct elf_image *img, uint32_t index, struc
 		elf_errno();
 		return -ENOENT;
 	}
-	name = elf_strptr(img->elf, img->shstrndx, sh.sh_name);
-	if (!name)
-		elf_errno();
+	/* Not elf_strptr(): it looks for the NUL from the end of the table, each time. */
+	if (sh.sh_name < img->names_len) {
+		room = img->names_len - sh.sh_name;
+		if (room > SECTION_NAME_MAX)
+			room = SECTION_NAME_MAX;
+		if (memchr(img->names + sh.sh_name, 0, room))
+			name = (const char *)img->names + sh.sh_name;
+	}
 	*out = (struct elf_section){
-	    .name = name ? name : "",
+	    .name = name,
 	    .index = index,
 	    .type = sh.sh_type,
 	    .link = sh.sh_link,

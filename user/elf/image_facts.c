@@ -59,9 +59,11 @@ static int habit_of(const char *name, size_t len)
 	return -1;
 }
 
+#define HABIT_LEN_MAX 64 /* of a name that is looked at */
+
 static size_t name_len(const char *s, size_t room)
 {
-	size_t n = strnlen(s, room);
+	size_t n = strnlen(s, room < HABIT_LEN_MAX ? room : HABIT_LEN_MAX);
 	const char *at = memchr(s, '@', n);
 
 	return at ? (size_t)(at - s) : n;

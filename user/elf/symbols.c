@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "elf/debugfile.h"
+#include "elf/demangle.h"
 #include "elf/symbols.h"
 
 #define FUNCS_MAX	  (1u << 21)
@@ -22,6 +23,9 @@
 #define ALIASES_COMPARED  64 /* of one address */
 #define WALK_MAX	  64 /* functions that find_addr looks back over */
 #define CHUNK		  (256u << 10)
+#define KEPT_MAX	  (256u << 20) /* of names made here: Chrome's are 150 MB */
+#define ABANDONED_MAX	  (16u << 20)
+#define COLD_TAIL	  40 /* of a name, where .cold is looked for */
 
 struct chunk {
 	struct chunk *next;
@@ -47,6 +51,8 @@ struct table_priv {
 	uint8_t *debug_data;	 /* of the embedded one */
 	struct elf_image *embedded;
 	struct chunk *chunks;
+	size_t kept;	    /* bytes in them */
+	size_t abandoned;   /* output of names that are made to exhaust the demangler */
 	uint64_t *max_end;  /* highest end of funcs[0 .. i] */
 	size_t ncode_funcs; /* funcs[ncode_funcs ..] are imported */
 	char *source;
@@ -61,11 +67,15 @@ struct reader {
 	size_t ncode;
 };
 
+/* NULL: no memory, or more than KEPT_MAX in all. */
 static char *keep(struct table_priv *p, const char *s, size_t len)
 {
 	struct chunk *c = p->chunks;
 	char *out;
 
+	if (p->kept + len > KEPT_MAX)
+		return NULL;
+	p->kept += len;
 	if (!c || c->cap - c->used < len + 1) {
 		size_t cap = len + 1 > CHUNK ? len + 1 : CHUNK;
 
@@ -87,7 +97,8 @@ static char *keep(struct table_priv *p, const char *s, size_t len)
 /* foo.cold, foo.cold.1, foo.part.0.cold: the unlikely part of foo, reached by jumps. */
 static bool is_cold(const char *name, size_t len)
 {
-	const char *p = memmem(name, len, ".cold", 5);
+	size_t skip = len > COLD_TAIL ? len - COLD_TAIL : 0;
+	const char *p = memmem(name + skip, len - skip, ".cold", 5);
 
 	return p && p != name && (p + 5 == name + len || p[5] == '.');
 }
@@ -251,6 +262,8 @@ static int read_table(struct reader *r, const struct elf_image *from, uint32_t t
 				continue;
 			n = (size_t)(at - name);
 			name = keep(r->priv, name, n);
+			if (!name && r->priv->kept + n > KEPT_MAX)
+				continue;
 			if (!name)
 				return -ENOMEM;
 		}
@@ -456,12 +469,14 @@ static int build(struct reader *r, struct func_table *t)
 const char *func_table__demangled(struct func_table *t, size_t i)
 {
 	struct elf_func *f = &t->funcs[i];
+	struct table_priv *p = t->priv;
 	char *s;
 
 	if (f->demangled)
 		return f->demangled;
-	s = symbol_demangle(f->name);
-	f->demangled = s ? keep(t->priv, s, strlen(s)) : NULL;
+	/* Millions of hostile names could each take the limit of one. */
+	s = p->abandoned < ABANDONED_MAX ? symbol_demangle_counted(f->name, &p->abandoned) : NULL;
+	f->demangled = s ? keep(p, s, strlen(s)) : NULL;
 	if (!f->demangled)
 		f->demangled = f->name;
 	free(s);

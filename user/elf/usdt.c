@@ -172,7 +172,7 @@ static void scan_symbols(const struct elf_image *img, uint32_t type, struct want
 {
 	struct elf_section sec, str;
 	const uint8_t *syms, *names;
-	size_t len, names_len;
+	size_t len, names_len, room;
 
 	if (elf_image__next_section(img, 0, NULL, type, &sec) ||
 	    elf_image__section_header(img, sec.link, &str) ||
@@ -190,7 +190,8 @@ static void scan_symbols(const struct elf_image *img, uint32_t type, struct want
 		    GELF_ST_TYPE(sym.st_info) == STT_FILE)
 			continue;
 		key.name = (const char *)names + sym.st_name;
-		key.len = strnlen(key.name, names_len - sym.st_name);
+		room = names_len - sym.st_name;
+		key.len = strnlen(key.name, room <= USDT_SYMBOL_MAX ? room : USDT_SYMBOL_MAX + 1);
 		at = memchr(key.name, '@', key.len);
 		if (at)
 			key.len = (size_t)(at - key.name);

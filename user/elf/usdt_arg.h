@@ -20,7 +20,8 @@ enum usdt_arg_kind {
 	USDT_ARG_MEM,
 };
 
-#define USDT_REG_NONE (-1)
+#define USDT_REG_NONE	(-1)
+#define USDT_SYMBOL_MAX 1024 /* longer names are not looked up */
 
 struct usdt_arg {
 	enum usdt_arg_kind kind;

@@ -17,7 +17,7 @@ static bool take_symbol(struct cursor *c, struct usdt_arg *a)
 		while (!at_end(c) && is_symbol_char(*c->p))
 			c->p++;
 	}
-	if (c->p == start || c->p - start > UINT16_MAX || a->symbol)
+	if (c->p == start || c->p - start > USDT_SYMBOL_MAX || a->symbol)
 		return false;
 	a->symbol = start;
 	a->symbol_len = (uint16_t)(c->p - start);
