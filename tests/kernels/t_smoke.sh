@@ -41,7 +41,7 @@ row warn "optimised uprobes" no
 case $(uname -r) in
 6.1.*)
 	row warn uprobe_multi absent
-	row ok "uretprobe syscall" no
+	row warn "uretprobe syscall" no
 	;;
 6.12.*)
 	row ok uprobe_multi works
