@@ -162,9 +162,41 @@ static bool takes_label(const struct code *c)
 	return false;
 }
 
+/* An argument register and its lower halves; capstone numbers them apart. */
+static bool is_part_of(uint16_t reg, uint16_t whole)
+{
+	static const uint16_t args[6][4] = {
+	    {X86_REG_RDI, X86_REG_EDI, X86_REG_DI, X86_REG_DIL},
+	    {X86_REG_RSI, X86_REG_ESI, X86_REG_SI, X86_REG_SIL},
+	    {X86_REG_RDX, X86_REG_EDX, X86_REG_DX, X86_REG_DL},
+	    {X86_REG_RCX, X86_REG_ECX, X86_REG_CX, X86_REG_CL},
+	    {X86_REG_R8, X86_REG_R8D, X86_REG_R8W, X86_REG_R8B},
+	    {X86_REG_R9, X86_REG_R9D, X86_REG_R9W, X86_REG_R9B},
+	};
+	size_t i, j;
+
+	for (i = 0; i < 6; i++)
+		for (j = 0; args[i][0] == whole && j < 4; j++)
+			if (args[i][j] == reg)
+				return true;
+	return false;
+}
+
+/* The register still is an argument: nothing between the entry and insns[i] writes it. */
+static bool is_argument(const struct code *c, size_t i, uint16_t reg)
+{
+	if (!is_part_of(reg, reg))
+		return false;
+	while (i-- > 0)
+		if (c->insns[i].flow != FLOW_NEXT || is_part_of(c->insns[i].dst, reg))
+			return false;
+	return true;
+}
+
 /* The register's value comes, in this block, from no indexed table. */
 static bool plain_pointer(const struct code *c, size_t i, uint16_t reg)
 {
+	bool loads = c->insns[i].has_mem; /* the register holds where the pointer lies */
 	const struct insn *in;
 	size_t back;
 
@@ -174,7 +206,8 @@ static bool plain_pointer(const struct code *c, size_t i, uint16_t reg)
 			return false;
 		if (in->dst == reg && in->id != X86_INS_CMP && in->id != X86_INS_TEST &&
 		    in->id != X86_INS_PUSH)
-			return (in->id == X86_INS_MOV || in->id == X86_INS_POP) && !in->index;
+			return !in->index && (in->id == X86_INS_MOV || in->id == X86_INS_POP ||
+					      (loads && in->id == X86_INS_LEA));
 	}
 	return false;
 }
@@ -189,5 +222,6 @@ bool code__indirect_tail(const struct code *c, size_t i, const int32_t *depths)
 	if (in->has_mem && in->index)
 		return false;
 	return (in->has_mem && in->rip_rel) ||
-	       plain_pointer(c, i, in->has_mem ? in->base : in->dst);
+	       plain_pointer(c, i, in->has_mem ? in->base : in->dst) ||
+	       is_argument(c, i, in->has_mem ? in->base : in->dst);
 }

@@ -198,7 +198,7 @@ static bool read_fde(const struct span *s, size_t at, struct fde *out)
 	struct cie cie;
 	size_t id_at, after;
 	uint64_t id, lsda, len;
-	bool zero;
+	bool zero = true;
 	uint8_t op;
 
 	if (!open_entry(s, at, &c, &id_at))

@@ -19,8 +19,13 @@ enum unwind_pass {
 	UNWIND_NOEXCEPT, /* every call site ends in terminate: nothing can leave it */
 };
 
-/* start and size receive the FDE's range (also a second opinion on the symbol's size); untouched
- * when UNWIND_UNKNOWN. */
+/*
+ * About the FDE around addr alone: nothing leaves a function only if the same holds for each of
+ * its parts, and if it has no tail calls.
+ *
+ * start and size receive the FDE's range (also a second opinion on the symbol's size); untouched
+ * when UNWIND_UNKNOWN.
+ */
 enum unwind_pass unwind_table__find(const struct unwind_table *t, uint64_t addr, uint64_t *start,
 				    uint64_t *size);
 

@@ -68,18 +68,25 @@ static bool uretprobe_barred(struct ends *e)
 	return true;
 }
 
-/* The function and each of its cold parts. */
-static bool is_noexcept(const struct ends *e)
+/* Nothing can leave the function, nor any of its cold parts, nor what it jumps to. */
+static bool is_noexcept(struct ends *e)
 {
 	const struct unwind_table *u = object_of(e)->unwind;
+	const struct func_facts *f = &e->facts;
 	uint64_t start, size;
 	size_t i;
 
-	for (i = 0; u && i < e->code->n; i++)
+	/* Of most functions the first answer is no, without disassembly. */
+	if (!u || unwind_table__find(u, e->code->ranges[0].addr, &start, &size) != UNWIND_NOEXCEPT)
+		return false;
+	read_facts(e);
+	if (!f->decoded || f->ntail || f->has_cond_tail || f->has_indirect_jump)
+		return false;
+	for (i = 1; i < e->code->n; i++)
 		if (unwind_table__find(u, e->code->ranges[i].addr, &start, &size) !=
 		    UNWIND_NOEXCEPT)
 			return false;
-	return u && e->code->n;
+	return true;
 }
 
 /* Can an exception or a cancellation pass through? */
