@@ -4,8 +4,9 @@
 
 Builds one program with each linker and layout, stripped in several ways and with its symbols
 kept elsewhere, and compares elf_dump's sites, semaphores, operands and functions with what
-readelf says of the same file. timeout: 240
+readelf says of the same file.
 """
+# timeout: 240
 
 import os
 import re

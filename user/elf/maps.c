@@ -210,18 +210,54 @@ static int open_in_root(int root_fd, const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Keeps fd when it is the object's inode. */
-static bool accept_fd(struct map_object *o, int fd)
+/*
+ * Does the target's memory hold the beginning of this file? 0, -ESTALE: another one, or another
+ * errno: that cannot be seen.
+ */
+static int compare_memory(const struct map_object *o, const char *proc, int fd)
+{
+	const struct map_range *r = NULL;
+	char path[64], in_file[4096], in_memory[4096];
+	ssize_t n, m;
+	int mem;
+
+	for (size_t i = 0; i < o->nranges && !r; i++)
+		if (!o->ranges[i].off && !o->ranges[i].write)
+			r = &o->ranges[i];
+	if (!r)
+		return -ENOENT;
+	snprintf(path, sizeof(path), "%s/mem", proc);
+	mem = open(path, O_RDONLY | O_CLOEXEC);
+	if (mem < 0)
+		return -errno;
+	n = pread(fd, in_file, sizeof(in_file), 0);
+	m = n > 0 ? pread(mem, in_memory, (size_t)n, (off_t)r->start) : -1;
+	close(mem);
+	if (n <= 0 || m != n)
+		return -EIO;
+	return memcmp(in_file, in_memory, (size_t)n) ? -ESTALE : 0;
+}
+
+/*
+ * Keeps fd when it is the object's inode. The device numbers differ on btrfs and on older
+ * overlayfs, where stat() and maps do not mean the same one: then the contents decide.
+ */
+static bool accept_fd(struct map_object *o, const char *proc, int fd)
 {
 	struct stat st;
+	int err;
 
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_ino != o->ino) {
-		close(fd);
-		return false;
-	}
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_ino != o->ino)
+		goto refuse;
+	err = st.st_dev == o->dev ? 0 : compare_memory(o, proc, fd);
+	if (err == -ESTALE)
+		goto refuse;
 	o->fd = fd;
-	o->open_errno = st.st_dev == o->dev ? 0 : EXDEV;
+	o->open_errno = err ? EXDEV : 0;
 	return true;
+refuse:
+	close(fd);
+	return false;
 }
 
 /* Any of its mappings will do: one may have been split or unmapped since maps was read. */
@@ -261,7 +297,7 @@ static void open_object(struct map_object *o, const char *proc, int root_fd)
 	o->open_errno = -fd;
 	snprintf(path, sizeof(path), "%s/exe", proc);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0 && accept_fd(o, fd))
+	if (fd >= 0 && accept_fd(o, proc, fd))
 		return;
 	if (root_fd < 0 || o->path[0] != '/')
 		return;
@@ -270,7 +306,7 @@ static void open_object(struct map_object *o, const char *proc, int root_fd)
 		o->open_errno = -fd;
 		return;
 	}
-	if (!accept_fd(o, fd))
+	if (!accept_fd(o, proc, fd))
 		o->open_errno = ESTALE;
 }
 

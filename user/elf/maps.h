@@ -27,7 +27,8 @@ struct map_object {
 	uint64_t dev, ino;
 	int fd; /* O_RDONLY of the mapped inode; -1 when it could not be opened */
 	/* Why not. EXDEV with an fd: only its inode number is known to be that of the mapped file,
-	 * because overlayfs and btrfs give mappings another device number; compare build IDs. */
+	 * because btrfs gives mappings another device number than stat(), and the target's memory
+	 * could not be read to compare. Such a file must prove its build ID or not be used. */
 	int open_errno;
 	struct map_range *ranges;
 	size_t nranges;
