@@ -152,6 +152,46 @@ for _c in ("gcc", "clang", "g++", "clang++"):
     test(_t)
 
 
+PRESSURE = """
+#include "qbpf/probe.h"
+__attribute__((noinline)) static void use(char *p, long *q) { p[0] = 1; q[0] = 2; }
+__attribute__((noinline)) static long press(long n, double d, float f, const char *s, long *p)
+{
+	char vla[n];
+	long al[8] __attribute__((aligned(64))) = {0};
+	long a = p[0], b = p[1], c = p[2], e = p[3], g = p[4], h = p[5], i = p[6], j = p[7];
+	use(vla, al);
+	for (long k = 0; k < n; k++) {
+		DTRACE_PROBE12(edge, press, a, b, c, e, g, h, i, j, d, f, s, al[k & 7]);
+		a += b; b ^= c; c += e; e -= g; g += h; h ^= i; i += j; j += a;
+		al[k & 7] += a;
+	}
+	return a + b + c + e + g + h + i + j + al[3] + vla[0];
+}
+int main(int argc, char **argv)
+{
+	long p[8] = {argc, 2, 3, 4, 5, 6, 7, 8};
+	return press(argc + 3, argc * 0.5, 1.5f, argv[0], p) == 12345;
+}
+"""
+
+
+@test
+def pressure():
+    """Twelve arguments in registers, where every register is wanted and the frame is odd"""
+    src = source("pressure.c", PRESSURE)
+    for compiler in ("gcc", "clang"):
+        for flags in (["-O0"], ["-O1"], ["-O2"], ["-O3", "-march=x86-64-v3"], ["-Os"],
+                      ["-O0", "-fsanitize=address,undefined"], ["-O2", "-fsanitize=address"],
+                      ["-O2", "-fPIC", "-fno-omit-frame-pointer"],
+                      ["-O2", "-fstack-protector-all", "-fcf-protection=full"]):
+            path = cc(compiler, flags, [src], "pressure")
+            check([len(re.findall("@", n.args)) for n in notes(path)] == [12] * len(notes(path)) != [],
+                  f"{compiler} {flags}: {notes(path)}")
+            check_sites(path, False)
+            run(path)
+
+
 # --- as sys/sdt.h ------------------------------------------------------------------------------
 
 SAME = """
