@@ -202,20 +202,22 @@ apt_has()
 	apt-cache policy "$1" 2>/dev/null | grep -q '^ *Candidate: [0-9]'
 }
 
-# Ubuntu's bpftool and perf: the wrappers, and any kernel's tools, linked to where make looks first.
-ubuntu_kernel_tools()
+# Ubuntu: the wrappers, and a kernel's tools linked to where make and the shell look first, unless
+# those of the running kernel can be had. $1: bpftool or perf.
+ubuntu_kernel_tool()
 {
-	local f names=(linux-tools-common linux-tools-generic) running
+	local f names running dir=/usr/local/sbin
 	running="linux-tools-$(uname -r)"
+	names=(linux-tools-common linux-tools-generic)
 
 	apt_has "$running" && names+=("$running")
-	say "installing ${names[*]}"
-	apt-get -qy install --no-install-recommends "${names[@]}" >&2 || return 1
-	command_works bpftool && return 0
-	f=$(find /usr/lib/linux-tools* -name bpftool 2>/dev/null | sort -V | tail -n 1)
+	[ -z "$(missing "${names[@]}")" ] || pkg_install "${names[@]}" || return 1
+	command_works "$1" && return 0
+	f=$(find /usr/lib/linux-tools* -name "$1" 2>/dev/null | sort -V | tail -n 1)
 	[ -n "$f" ] || return 1
-	say "linking /usr/local/sbin/bpftool to $f"
-	ln -sf "$f" /usr/local/sbin/bpftool
+	[ "$1" = perf ] && dir=/usr/local/bin
+	say "linking $dir/$1 to $f"
+	ln -sf "$f" "$dir/$1"
 }
 
 pkg_install()
@@ -250,7 +252,7 @@ install_build()
 		pkg_install "${rest[@]}" || die "could not install: ${rest[*]}"
 	fi
 	if [ $tools = 1 ]; then
-		ubuntu_kernel_tools || die "could not install bpftool"
+		ubuntu_kernel_tool bpftool || die "could not install bpftool"
 	fi
 }
 
@@ -269,7 +271,7 @@ install_tests()
 		apt_knows || apt_update
 		for p in "$@"; do
 			if [ "$p" = linux-perf ] && ! apt_has linux-perf; then
-				ubuntu_kernel_tools || say "skipped: perf (not in this distribution)"
+				ubuntu_kernel_tool perf || say "skipped: perf (not in this distribution)"
 			elif apt_has "$p"; then
 				have+=("$p")
 			else
