@@ -3,6 +3,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "elf/symbols.h"
 #include "elf/usdt.h"
@@ -46,13 +48,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct elf_image *img = NULL;
 	struct usdt_table *markers = NULL;
 	struct func_table *funcs = NULL;
+	const uint8_t *content;
 	struct err e;
+	size_t len;
+	int fd, err;
 
-	if (elf_image__open_memory(data, size, "fuzz", &img, &e)) {
+	/* A file, because libelf takes other ways with memory. */
+	fd = memfd_create("fuzz", MFD_CLOEXEC);
+	check(fd >= 0 && write(fd, data, size) == (ssize_t)size);
+	err = elf_image__open(fd, "fuzz", &img, &e);
+	close(fd);
+	if (err) {
 		check(e.text[0] != '\0');
 		return 0;
 	}
 	elf_image__info(img);
+	for (int twice = 0; twice < 2; twice++)
+		if (!elf_image__section(img, ".debug_line", &content, &len, NULL) && len)
+			check(memchr(content, content[len - 1], len) != NULL);
 	if (!usdt_table__read(img, &markers, &e)) {
 		for (size_t i = 0; i < markers->n; i++) {
 			const struct usdt_marker *m = &markers->markers[i];

@@ -85,7 +85,8 @@ base:	.byte 0
 	.section .note.GNU-stack,"",@progbits
 	EOF
 	local i=0 opts
-	for opts in -no-pie -static-pie '-no-pie -Wl,-z,noseparate-code' '-no-pie -s' '-shared'; do
+	for opts in -no-pie -static-pie '-no-pie -Wl,-z,noseparate-code' '-no-pie -s' '-shared' \
+		'-g -Wl,--compress-debug-sections=zlib'; do
 		# The options are words.
 		# shellcheck disable=SC2086
 		$cc -nostdlib -Wl,-z,max-page-size=4096 $opts "$out/seed.S" -o "$dir/elf-$i" &&

@@ -114,6 +114,48 @@ static void t_file_and_truncation(void **state)
 	maker_free(&m);
 }
 
+/* Python: zlib.compress(b"q" * 20000) */
+static const uint8_t zipped[] = {0x78, 0x9c, 0xed, 0xc1, 0x21, 0x01, 0x00, 0x00, 0x00, 0xc3, 0xa0,
+				 0xcc, 0xeb, 0x6f, 0x5e, 0xe3, 0x02, 0x28, 0x00, 0x00, 0x00, 0x00,
+				 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+				 0x00, 0x00, 0x00, 0x00, 0x1e, 0x0c, 0x21, 0xcf, 0x7e, 0x1f};
+
+/* A compressed section larger than its file, asked for twice. */
+static void t_compressed(void **state)
+{
+	struct elf_image *img;
+	const uint8_t *data, *again;
+	struct maker m;
+	struct err e;
+	uint8_t packed[256] = {0};
+	size_t len, n;
+	int fd;
+
+	(void)state;
+	n = sizeof(Elf64_Chdr) + sizeof(zipped);
+	assert_true(n <= sizeof(packed));
+	memcpy(packed,
+	       &(Elf64_Chdr){.ch_type = ELFCOMPRESS_ZLIB, .ch_size = 20000, .ch_addralign = 1},
+	       sizeof(Elf64_Chdr));
+	memcpy(packed + sizeof(Elf64_Chdr), zipped, sizeof(zipped));
+	maker_init(&m);
+	m.sh[maker_section(&m, ".comment", SHT_PROGBITS, packed, n, 0)].sh_flags = SHF_COMPRESSED;
+	maker_finish(&m);
+	assert_true(m.len < 20000);
+	fd = temp_file(m.data, m.len);
+	assert_int_equal(elf_image__open(fd, "file", &img, &e), 0);
+	close(fd);
+	assert_int_equal(elf_image__section(img, ".comment", &data, &len, NULL), 0);
+	assert_int_equal(len, 20000);
+	for (size_t i = 0; i < len; i++)
+		assert_int_equal(data[i], 'q');
+	assert_int_equal(elf_image__section(img, ".comment", &again, &len, NULL), 0);
+	assert_ptr_equal(again, data);
+	assert_int_equal(len, 20000);
+	elf_image__free(img);
+	maker_free(&m);
+}
+
 /* A terabyte of nothing: sections in the hole are refused, at once. */
 static void t_sparse_file(void **state)
 {
@@ -410,8 +452,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(t_addresses),	  cmocka_unit_test(t_file_and_truncation),
-	    cmocka_unit_test(t_sparse_file),
-		cmocka_unit_test(t_refusals),	  cmocka_unit_test(t_hostile_headers),
+	    cmocka_unit_test(t_compressed),	  cmocka_unit_test(t_sparse_file),
+	    cmocka_unit_test(t_refusals),	  cmocka_unit_test(t_hostile_headers),
 	    cmocka_unit_test(t_hostile_sections), cmocka_unit_test(t_every_byte),
 	};
 

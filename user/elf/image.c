@@ -518,15 +518,18 @@ int elf_image__next_section(const struct elf_image *img, uint32_t after, const c
  * Sections that overlap, or lie in the hole of a sparse file, could make a small file ask for
  * any amount of memory.
  */
-static bool may_load(const struct elf_image *img, uint32_t index, uint64_t size)
+static bool may_load(const struct elf_image *img, uint64_t size)
 {
 	uint64_t room = img->size + INFLATED_MAX;
 
-	if (img->loaded[index / 8] & 1u << index % 8)
-		return true;
 	if (room > LOADED_MAX)
 		room = LOADED_MAX;
 	return size <= SECTION_MAX && img->loaded_len + size <= room;
+}
+
+static bool is_loaded(const struct elf_image *img, uint32_t index)
+{
+	return img->loaded[index / 8] & 1u << index % 8;
 }
 
 int elf_image__section_data(const struct elf_image *cimg, const struct elf_section *sec,
@@ -545,25 +548,29 @@ int elf_image__section_data(const struct elf_image *cimg, const struct elf_secti
 	scn = index < img->nsections ? elf_getscn(img->elf, index) : NULL;
 	if (!scn || !gelf_getshdr(scn, &sh) || sh.sh_type == SHT_NOBITS)
 		return -ENOENT;
-	size = sh.sh_size;
-	if (sh.sh_offset > img->size || size > img->size - sh.sh_offset)
-		return -EINVAL;
-	if (sh.sh_flags & SHF_COMPRESSED) {
-		if (!gelf_getchdr(scn, &ch) || ch.ch_size > INFLATED_MAX ||
-		    !may_load(img, index, ch.ch_size) || elf_compress(scn, 0, 0) < 0) {
-			elf_errno();
+	/* Once decompressed, its header tells of the decompressed contents. */
+	if (!is_loaded(img, index)) {
+		if (sh.sh_offset > img->size || sh.sh_size > img->size - sh.sh_offset)
 			return -EINVAL;
+		size = sh.sh_size;
+		if (sh.sh_flags & SHF_COMPRESSED) {
+			/* libelf would write to the headers of an image in memory. */
+			if (img->mem || !gelf_getchdr(scn, &ch) || ch.ch_size > INFLATED_MAX ||
+			    !may_load(img, ch.ch_size) || elf_compress(scn, 0, 0) < 0) {
+				elf_errno();
+				return -EINVAL;
+			}
+			size = ch.ch_size;
 		}
-		size = ch.ch_size;
+		if (!may_load(img, size))
+			return -E2BIG;
 	}
-	if (!may_load(img, index, size))
-		return -E2BIG;
 	d = elf_rawdata(scn, NULL);
 	if (!d || (d->d_size && !d->d_buf)) {
 		elf_errno();
 		return -EINVAL;
 	}
-	if (!(img->loaded[index / 8] & 1u << index % 8)) {
+	if (!is_loaded(img, index)) {
 		img->loaded[index / 8] |= (uint8_t)(1u << index % 8);
 		img->loaded_len += d->d_size;
 	}

@@ -43,7 +43,7 @@ struct elf_image;
 
 /* fd is borrowed only for the call (dup it inside). `name` is for messages and reports. */
 int elf_image__open(int fd, const char *name, struct elf_image **out, struct err *e);
-/* The same of bytes in memory, which must outlive the image. */
+/* The same of bytes in memory, which must outlive the image; without compressed sections. */
 int elf_image__open_memory(const void *data, size_t len, const char *name, struct elf_image **out,
 			   struct err *e);
 void elf_image__free(struct elf_image *img);
