@@ -259,10 +259,10 @@ int typed_name__parse(struct typed_name *t, const char *typed)
 	t->squeezed = squeeze(typed, strlen(typed));
 	if (!t->squeezed)
 		return -ENOMEM;
-	cxx_name__split(t->squeezed, &part);
+	cxx_name__split(typed, &part);
 	t->has_params = part.params != part.tail;
-	t->has_template = memchr(t->squeezed, '<', find_operator(t->squeezed, part.params));
-	len = mangled_token(t->squeezed + part.name, part.params - part.name, &token);
+	t->has_template = memchr(typed, '<', find_operator(typed, part.params));
+	len = mangled_token(typed + part.name, part.params - part.name, &token);
 	t->token = strndup(token, len);
 	return t->token ? 0 : -ENOMEM;
 }
