@@ -53,7 +53,12 @@ def by_demangled_glob():
         check(len(seen) >= 3, f"{name}: {len(seen)} functions seen")
         prefix = glob.split("*")[0]
         check(all(s["name"].startswith(prefix) for s in doc["spans"]), "only what was asked for")
+        check(
+            any(s["name"].split("(")[0].endswith(prefix + prefix.split("::")[1]) for s in seen),
+            "constructors: the library was armed before main",
+        )
         for s in seen:
+            check("min_ns" in s, f"{s['name']}: {s}")
             check(s["min_ns"] <= s["max_ns"] and s["sum_ns"] >= s["max_ns"], s["name"])
 
 

@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,7 +20,6 @@ struct launch {
 	pid_t pid;
 	bool ended;
 	bool traced;
-	bool in_syscall;
 	bool stopped;
 	int signal; /* to deliver when it goes on */
 	uint64_t ldso_start, ldso_end; /* 0: statically linked */
@@ -197,22 +195,24 @@ static enum launch_event let_free(struct launch *l)
 	return LAUNCH_FREE;
 }
 
-/* One system-call stop of the start-up. */
+/* One system-call stop of the start-up. The kernel says itself (5.3) which side it is. */
 static enum launch_event on_syscall_stop(struct launch *l)
 {
-	struct user_regs_struct r;
+	struct __ptrace_syscall_info info;
 	bool mapped;
 
-	l->in_syscall = !l->in_syscall;
-	if (ptrace(PTRACE_GETREGS, l->pid, NULL, &r))
+	if (ptrace(PTRACE_GET_SYSCALL_INFO, l->pid, (void *)sizeof(info), &info) < 0)
 		return let_free(l);
-	if (l->in_syscall) {
-		if (r.rip < l->ldso_start || r.rip >= l->ldso_end)
+	if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
+		uint64_t ip = info.instruction_pointer;
+
+		if (ip < l->ldso_start || ip >= l->ldso_end)
 			return let_free(l);
-		l->maps_code = r.orig_rax == SYS_mmap && (r.rdx & PROT_EXEC) && (int)r.r8 >= 0;
+		l->maps_code = info.entry.nr == SYS_mmap && (info.entry.args[2] & PROT_EXEC) &&
+			       (int)info.entry.args[4] >= 0;
 		return LAUNCH_NONE;
 	}
-	mapped = l->maps_code && (long long)r.rax > 0;
+	mapped = l->maps_code && info.op == PTRACE_SYSCALL_INFO_EXIT && !info.exit.is_error;
 	l->maps_code = false;
 	return mapped ? LAUNCH_MAPPED : LAUNCH_NONE;
 }
@@ -234,7 +234,6 @@ enum launch_event launch__wait(struct launch *l, int *status)
 			continue;
 		l->stopped = true;
 		if (is_exec_stop(st)) {
-			l->in_syscall = false;
 			find_ldso(l);
 			return LAUNCH_MAPPED;
 		}
