@@ -36,29 +36,23 @@ __noinline int frames_drop(struct qbpf_thread *t, __u32 keep)
 	return 0;
 }
 
-/* Has the function whose slot is `base` been left, seen from a stack pointer at or above it? */
-static __always_inline bool is_left(__u64 base, __u64 sp, const struct alt_stack *alt)
-{
-	bool base_alt = on_alt_stack(alt, base), sp_alt = on_alt_stack(alt, sp);
-
-	/* A signal handler on its own stack interrupts what is below; only it can be left. */
-	if (base_alt != sp_alt)
-		return base_alt;
-	return sp - base < STACK_MAX;
-}
-
-static __always_inline void purge_left(struct qbpf_thread *t, __u64 sp, bool entry)
+/* Drops the frames of functions whose slots lie at or below `limit` and that have been left. */
+static __always_inline void purge_left(struct qbpf_thread *t, __u64 limit)
 {
 	struct alt_stack alt;
 	__u32 keep = t->depth;
+	bool here_alt;
 
 	current_alt_stack(&alt);
+	here_alt = on_alt_stack(&alt, limit);
 	for (int i = 0; i < QBPF_FRAMES_MAX && keep; i++) {
 		__u64 base = frame_at(t, keep - 1)->base;
+		bool base_alt = on_alt_stack(&alt, base);
 
-		if (!base || base > sp || !is_left(base, sp, &alt))
+		if (!base || base > limit)
 			break;
-		if (base == sp && (!entry || is_return_trampoline(sp)))
+		/* A signal handler on its own stack interrupts what is below; only it can be left. */
+		if (base_alt != here_alt ? here_alt : limit - base >= STACK_MAX)
 			break;
 		keep--;
 	}
@@ -69,7 +63,7 @@ static __always_inline void purge_left(struct qbpf_thread *t, __u64 sp, bool ent
 __noinline int frames_purge(struct qbpf_thread *t, __u64 slot)
 {
 	if (t)
-		purge_left(t, slot, true);
+		purge_left(t, is_return_trampoline(slot) ? slot - 1 : slot);
 	return 0;
 }
 
@@ -84,7 +78,8 @@ __noinline int frames_purge_marker(struct qbpf_thread *t, __u64 sp, __u64 ip)
 		return 0;
 	if (!bpf_probe_read_user(&insn, 5, (void *)ip - 5) && insn == STEP_INSN)
 		sp += RED_ZONE;
-	purge_left(t, sp, false);
+	/* In a function that has yet to push anything, %rsp is the slot itself. */
+	purge_left(t, sp - 1);
 	return 0;
 }
 
@@ -112,11 +107,10 @@ __noinline int frames_restart(struct qbpf_thread *t, __u64 cookie, __u64 sp)
 	return 0;
 }
 
-/* The frame that a marker's end at sp closes, or -1. */
+/* The frame that a marker's end at sp closes, or -1: two plain loops verify faster than one. */
 __noinline int frames_find_marker(struct qbpf_thread *t, __u32 span, __u64 sp)
 {
 	__u32 what = WHAT(span, QBPF_ROLE_BEGIN), d;
-	int nearest = -1;
 
 	if (!t)
 		return -1;
@@ -128,12 +122,14 @@ __noinline int frames_find_marker(struct qbpf_thread *t, __u32 span, __u64 sp)
 			continue;
 		if (f->sp == sp)
 			return d;
-		if (nearest < 0)
-			nearest = d;
 		if (f->sp > sp)
 			break;
 	}
-	return nearest;
+	d = t->depth;
+	for (int i = 0; i < QBPF_FRAMES_MAX && d; i++)
+		if (COOKIE_WHAT(frame_at(t, --d)->cookie) == what)
+			return d;
+	return -1;
 }
 
 /* The frame of the function that returns from slot, or -1. */

@@ -115,15 +115,6 @@ static __always_inline void open_frame(struct qbpf_thread *t, __u64 cookie, __u6
 	f->start_ns = bpf_ktime_get_ns();
 }
 
-/* Sums a closed span. */
-static __always_inline void add_span(__u32 span, __u32 node, __u64 ns, __u64 child_ns)
-{
-	if (!node_add(node, ns, child_ns))
-		count_span(span, node_overflow);
-	if (!hist_add(span, ns, 0))
-		count_span(span, hist_overflow);
-}
-
 /*
  * Closes frames[i] at now_ns. The frames above it are abandoned, except when `keep_above` says
  * that functions above it are still running: then its place stays, empty, until they are done.
@@ -153,7 +144,7 @@ static __always_inline void close_frame(struct qbpf_thread *t, __u32 i, __u64 no
 	} else {
 		t->depth = i;
 	}
-	add_span(span, node, ns, child_ns);
+	span_add(span, node, ns, child_ns);
 }
 
 #endif

@@ -37,7 +37,9 @@ struct guard_slot {
 };
 
 struct guard {
-	__u64 n;
+	__u32 n;
+	/* While n is rewritten; here, because in a register each value is a state to verify. */
+	__u32 kept;
 	struct guard_slot taken[URETPROBE_DEPTH];
 };
 
@@ -87,20 +89,20 @@ __noinline int guard_awaited(__u64 slot, __u64 ret)
 	return 0;
 }
 
+static __always_inline void keep(struct guard *g, const struct guard_slot *s)
+{
+	*slot_at(g, g->kept) = *s;
+	g->kept++;
+}
+
 /* Forgets what lies below sp: those functions are gone. */
 static __always_inline void prune(struct guard *g, __u64 sp)
 {
-	__u32 kept = 0;
-
-	for (__u32 i = 0; i < URETPROBE_DEPTH && i < g->n; i++) {
-		struct guard_slot *from = slot_at(g, i), *to = slot_at(g, kept);
-
-		if (from->slot <= sp)
-			continue;
-		*to = *from;
-		kept++;
-	}
-	g->n = kept;
+	g->kept = 0;
+	for (__u32 i = 0; i < URETPROBE_DEPTH && i < g->n; i++)
+		if (slot_at(g, i)->slot > sp)
+			keep(g, slot_at(g, i));
+	g->n = g->kept;
 }
 
 static __always_inline void take_out(__u64 sp)
@@ -143,11 +145,11 @@ static __always_inline void put_back(__u64 sp, bool exactly)
 	struct guard *g = bpf_task_storage_get(&guards, bpf_get_current_task_btf(), NULL, 0);
 	__u64 trampoline = return_trampoline();
 	struct alt_stack alt;
-	__u32 kept = 0;
 
 	if (!g || !g->n || !trampoline)
 		return;
 	current_alt_stack(&alt);
+	g->kept = 0;
 	for (__u32 i = 0; i < URETPROBE_DEPTH && i < g->n; i++) {
 		struct guard_slot t = *slot_at(g, i);
 		__u64 now = 0;
@@ -156,8 +158,7 @@ static __always_inline void put_back(__u64 sp, bool exactly)
 			continue;
 		if ((exactly ? t.taker != sp : t.taker >= sp) ||
 		    on_alt_stack(&alt, t.taker) != on_alt_stack(&alt, sp)) {
-			*slot_at(g, kept) = t;
-			kept++;
+			keep(g, &t);
 			continue;
 		}
 		if (bpf_probe_read_user(&now, sizeof(now), (void *)t.slot) || now != t.ret ||
@@ -165,7 +166,7 @@ static __always_inline void put_back(__u64 sp, bool exactly)
 			continue;
 		__sync_fetch_and_add(&stat_guard_put_back, 1);
 	}
-	g->n = kept;
+	g->n = g->kept;
 }
 
 SEC("?uprobe")
