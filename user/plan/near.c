@@ -7,6 +7,7 @@
 
 #include "plan/build.h"
 #include "plan/cxxname.h"
+#include "plan/pairing.h"
 
 #define NEAR_N	 3
 #define WORD_MAX 128 /* longer names are compared by their start */
@@ -80,15 +81,37 @@ static void offer(struct nearest *nr, const char *name, size_t len)
 		nr->n++;
 }
 
+/* The name that the marker's span would have, if it is the begin of one. */
+static size_t span_len(const char *name)
+{
+	static const char value[] = "__value";
+	size_t i, base, len = strlen(name);
+
+	for (i = 0; i < npair_rules; i++)
+		if (pair_stem(name, pair_rules[i].begin, &base) > 0)
+			return base;
+	if (len >= sizeof(value) && !strcmp(name + len - (sizeof(value) - 1), value))
+		return len - (sizeof(value) - 1);
+	return 0;
+}
+
 static void offer_markers(struct nearest *nr, const struct plan_object *obj)
 {
+	const struct usdt_marker *m;
 	char full[WORD_MAX + 1];
-	size_t i;
+	bool bare = !strchr(nr->want, ':');
+	size_t i, len, skip;
 
 	for (i = 0; obj->markers && i < obj->markers->n; i++) {
-		snprintf(full, sizeof(full), "%s:%s", obj->markers->markers[i].provider,
-			 obj->markers->markers[i].name);
-		offer(nr, full, strlen(full));
+		m = &obj->markers->markers[i];
+		snprintf(full, sizeof(full), "%s:%s", m->provider, m->name);
+		skip = bare ? strlen(m->provider) + 1 : 0;
+		if (skip >= sizeof(full))
+			continue;
+		len = span_len(m->name);
+		if (len)
+			offer(nr, full + skip, strnlen(full, strlen(m->provider) + 1 + len) - skip);
+		offer(nr, full + skip, strlen(full) - skip);
 	}
 }
 
