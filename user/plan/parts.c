@@ -211,28 +211,37 @@ static bool covered(const struct func_code *code, uint64_t addr)
 
 #define EXITS_MAX 256
 
-void parts__follow(const struct parts *p, struct func_code *code)
+/* Is the code that a jump leads to a part of the function and no function? Its range, if so. */
+static bool is_part(const struct parts *p, const struct func_code *code, uint64_t target,
+		    struct code_range *part)
 {
 	const struct plan_object *o = p->obj;
+	const struct elf_func *f = o->funcs ? func_table__find_addr(o->funcs, target) : NULL;
+
+	if (f) {
+		*part = (struct code_range){f->addr, f->size};
+		return f->flags & FUNC_COLD && strstr(f->name, ".cold") && f->size;
+	}
+	if (!o->unwind || in_plt(o->img, target) ||
+	    unwind_table__find(o->unwind, target, &part->addr, &part->size) == UNWIND_UNKNOWN)
+		return false;
+	return target != part->addr || unwind_table__starts_framed(o->unwind, part->addr) ||
+	       code_jumps_into(o->img, part, &code->ranges[0]);
+}
+
+void parts__follow(const struct parts *p, struct func_code *code)
+{
 	uint64_t exits[EXITS_MAX];
 	struct code_range part;
 	size_t i, n;
 
-	if (code->followed || !code->n || !o->unwind)
+	if (code->followed || !code->n)
 		return;
 	code->followed = true;
-	n = code_exits(o->img, code->ranges, code->n, exits, EXITS_MAX);
-	for (i = 0; i < n && code->n < PARTS_MAX; i++) {
-		if (covered(code, exits[i]) ||
-		    (o->funcs && func_table__find_addr(o->funcs, exits[i])) ||
-		    unwind_table__find(o->unwind, exits[i], &part.addr, &part.size) ==
-			UNWIND_UNKNOWN ||
-		    in_plt(o->img, exits[i]))
-			continue;
-		if (exits[i] != part.addr || unwind_table__starts_framed(o->unwind, part.addr) ||
-		    code_jumps_into(o->img, &part, &code->ranges[0]))
+	n = code_exits(p->obj->img, code->ranges, code->n, exits, EXITS_MAX);
+	for (i = 0; i < n && code->n < PARTS_MAX; i++)
+		if (!covered(code, exits[i]) && is_part(p, code, exits[i], &part))
 			code->ranges[code->n++] = part;
-	}
 }
 
 bool parts__may_be_called(const struct parts *p, uint64_t addr)

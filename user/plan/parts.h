@@ -27,9 +27,9 @@ void parts__free(struct parts *p);
 /* The function around addr. When addr lies in NAME.cold, that of NAME. */
 void parts__find(struct parts *p, uint64_t addr, struct func_code *out);
 /*
- * Adds the cold parts that have no symbol (a stripped file): FDEs that a jump leads into, and
- * that are not functions, for they are entered in the middle, begin in a built frame, or jump
- * back. Costs a disassembly.
+ * Adds the cold parts that go by another name (an alias) or by none (a stripped file): FDEs that
+ * a jump leads into, and that are not functions, for they are entered in the middle, begin in a
+ * built frame, or jump back. Costs a disassembly.
  */
 void parts__follow(const struct parts *p, struct func_code *code);
 /* Is addr where a function starts, or in a PLT? */

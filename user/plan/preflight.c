@@ -72,17 +72,30 @@ void site__move(const struct preflight *pf, struct plan_site *s, uint64_t addr,
 	s->verdict = VERDICT_RELOCATED;
 }
 
-/* To the 1-byte nop before the site, if whoever passes one passes the other. */
+/* The range of the function that holds addr, or NULL. */
+static const struct code_range *range_of(const struct func_code *code, uint64_t addr)
+{
+	size_t i;
+
+	for (i = 0; i < code->n; i++)
+		if (addr - code->ranges[i].addr < code->ranges[i].size)
+			return &code->ranges[i];
+	return NULL;
+}
+
+/*
+ * To the 1-byte nop before the site, if that is an instruction (the byte may end another one) and
+ * whoever passes one passes the other.
+ */
 static bool move_to_nop_before(const struct preflight *pf, struct plan_site *s,
 			       struct func_code *code, const char *why)
 {
 	const struct elf_image *img = pf->objs[s->object].img;
+	const struct code_range *r = range_of(code, s->addr - 1);
 	const uint8_t *b;
-	unsigned int len;
 
-	if (!code->n || insn_classify(img, s->addr - 1, &len) != INSN_EMULATED || len != 1)
-		return false;
-	if (elf_image__bytes(img, s->addr - 1, 1, &b) != 1 || *b != 0x90 ||
+	if (!r || elf_image__bytes(img, s->addr - 1, 1, &b) != 1 || *b != 0x90 ||
+	    !insn_boundary(img, r->addr, s->addr - 1) ||
 	    !insn_only_falls_through(img, code->ranges, code->n, s->addr))
 		return false;
 	site__move(pf, s, s->addr - 1, INSN_EMULATED, why);
@@ -308,9 +321,9 @@ static void check_site(struct preflight *pf, size_t i)
 {
 	struct plan_site *s = &pf->plan->sites[i];
 	const struct plan_object *o = &pf->objs[s->object];
+	const struct code_range *r;
 	struct func_code code;
 	bool entry;
-	size_t r;
 
 	if (!o->img) {
 		site__refuse(s, "%s could not be opened", o->path);
@@ -347,11 +360,9 @@ static void check_site(struct preflight *pf, size_t i)
 		check_entry(pf, i, &code);
 		return;
 	}
-	for (r = 0; r < code.n; r++)
-		if (s->addr - code.ranges[r].addr < code.ranges[r].size)
-			break;
-	if (r < code.n && !red_zone_stepped_over(o->img, s->addr) &&
-	    !insn_boundary(o->img, code.ranges[r].addr, s->addr)) {
+	r = range_of(&code, s->addr);
+	if (r && !red_zone_stepped_over(o->img, s->addr) &&
+	    !insn_boundary(o->img, r->addr, s->addr)) {
 		site__refuse(s, "0x%llx is not the start of an instruction of %s",
 			     (unsigned long long)s->addr,
 			     code.func ? code.func->name : "its function");
