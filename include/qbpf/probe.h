@@ -16,7 +16,7 @@
  * marker is called and where its arguments lie: the USDT format of <sys/sdt.h>, whose DTRACE_PROBE*
  * and STAP_PROBE* names this header also offers, so that qbpf, bpftrace, perf and gdb all see it.
  * Include this header instead of <sys/sdt.h>; where that one came first it keeps its names.
- * A marker no one looks at costs three instructions: nothing is called, tested or stored. It
+ * A marker no one looks at costs four instructions, two of them nops: nothing is called, tested or stored. It
  * changes no register, no flag and no memory, and it orders no memory accesses, so a compiler may
  * move loads and stores across it. Safe in any thread and in signal handlers.
  *
@@ -25,9 +25,11 @@
  * registers below the stack pointer, where a leaf function may keep live data (the "red zone", 128
  * bytes). So the marker steps over it:
  *
- *	lea -128(%rsp),%rsp ; nop5 ; lea 128(%rsp),%rsp
+ *	nop ; lea -128(%rsp),%rsp ; nop5 ; lea 128(%rsp),%rsp
  *
- * The note's address is the nop5. Since the tracer evaluates the arguments there, one in memory
+ * The note's address is the nop5. The 1-byte nop before is where qbpf puts its probe in a program
+ * that forks: 6.18 copies the call to the child, but not what it calls, and the child dies of it
+ * (with any tracer; bpftrace and perf know no way round it). Since the tracer evaluates the arguments there, one in memory
  * relative to %rsp would be read 128 bytes off; hence arguments are only ever constants and general
  * registers (floating-point ones too: BPF cannot read %xmm registers). Up to 12 fit. The price: a
  * value that lies in memory is loaded into a register first. And a debugger that stops on the nop,
@@ -134,10 +136,10 @@
 #endif
 
 #if defined(__x86_64__) && defined(__LP64__)
-/* Bytes, so that they are the same in both assembler dialects: lea, nop5, lea. */
+/* Bytes, so that they are the same in both assembler dialects: nop, lea, nop5, lea. */
 #define __QBPF_SITE \
 	__QBPF_CFA_FIND \
-	".byte 0x48,0x8d,0x64,0x24,0x80\n" \
+	".byte 0x90,0x48,0x8d,0x64,0x24,0x80\n" \
 	__QBPF_CFA_MOVE("128") \
 	"9901:\t.byte 0x0f,0x1f,0x44,0x00,0x00\n" \
 	"\t.byte 0x48,0x8d,0xa4,0x24,0x80,0x00,0x00,0x00\n" \

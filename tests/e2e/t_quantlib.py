@@ -58,7 +58,8 @@ def by_demangled_glob():
             "constructors: the library was armed before main",
         )
         for s in seen:
-            check("min_ns" in s, f"{s['name']}: {s}")
+            if s["kind"] == "instant":
+                continue  # no way to see its end: entries are counted
             check(s["min_ns"] <= s["max_ns"] and s["sum_ns"] >= s["max_ns"], s["name"])
 
 

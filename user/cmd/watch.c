@@ -130,17 +130,21 @@ int watch__check_armed(const struct session *s, const struct options *o, struct 
 
 int watch__prepare(struct session *s, const struct options *o, bool may_come_later, struct err *e)
 {
+	uint64_t t0 = mono_ns(), t1;
 	int err;
 
 	err = session__discover(s, e);
 	if (err)
 		return err;
+	t1 = mono_ns();
+	log_dbg("discovered and checked in %.1f ms", (t1 - t0) / 1e6);
 	/* Fail before anything touches the kernel, when there is nothing to do. */
 	if (!session__plan(s)->nspans && !may_come_later)
 		return watch__check_armed(s, o, e);
 	err = session__load(s, e);
 	if (err)
 		return err;
+	log_dbg("loaded and priced in %.1f ms", (mono_ns() - t1) / 1e6);
 	err = session__arm(s, e);
 	if (err)
 		return err;

@@ -108,20 +108,40 @@ static const char fork_kills[] = "the program forks, and on this kernel a forked
 				 "probe on a 5-byte nop dies";
 
 /*
+ * Our own markers have a 1-byte nop before the lea that steps over the red zone; older ones only
+ * the lea. No argument is another there.
+ */
+static void move_before_step(const struct preflight *pf, struct plan_site *s,
+			     const struct func_code *code)
+{
+	const struct elf_image *img = pf->objs[s->object].img;
+	uint64_t lea = s->addr - 5, nop = s->addr - 6;
+	const struct code_range *r = range_of(code, nop);
+	const uint8_t *b;
+
+	if (r && elf_image__bytes(img, nop, 1, &b) == 1 && *b == 0x90 &&
+	    insn_boundary(img, r->addr, nop) &&
+	    insn_only_falls_through(img, code->ranges, code->n, lea) &&
+	    insn_only_falls_through(img, code->ranges, code->n, s->addr))
+		site__move(pf, s, nop, INSN_EMULATED, off_nop5);
+	else
+		site__move(pf, s, lea, INSN_STEPPED, off_nop5);
+}
+
+/*
  * Where the kernel's rewritten nop5 would kill a forked child (plan.h, nop5_fork_unsafe): to
- * an instruction that takes int3 and a single step, which no fork minds. Of our own markers that is
- * the lea before the nop, at which no argument has changed yet.
+ * an instruction that takes int3, emulated or single-stepped, which no fork minds.
  */
 static void move_off_nop5(const struct preflight *pf, struct plan_site *s, struct func_code *code)
 {
 	const struct elf_image *img = pf->objs[s->object].img;
-	uint64_t next = s->addr + 5, before = s->addr - 5;
+	uint64_t next = s->addr + 5;
 	enum insn_class c;
 
 	if (move_to_nop_before(pf, s, code, off_nop5))
 		return;
 	if (red_zone_stepped_over(img, s->addr)) {
-		site__move(pf, s, before, INSN_STEPPED, off_nop5);
+		move_before_step(pf, s, code);
 		return;
 	}
 	c = insn_classify(img, next, NULL);
@@ -149,8 +169,9 @@ static void marker_on_nop5(const struct preflight *pf, struct plan_site *s, stru
 	}
 	if (pf->kernel->nop5_optimised && !red_zone_stepped_over(img, s->addr))
 		parts__follow(pf->parts[s->object], code);
+	/* Where the function begins is a guess, nothing can be proved of it. */
 	if (!pf->kernel->nop5_optimised ||
-	    !red_zone_possible_ranges(img, code->ranges, code->n, s->addr)) {
+	    !red_zone_possible_ranges(img, code->ranges, code->guessed ? 0 : code->n, s->addr)) {
 		site__arm(pf, s, INSN_NOP5);
 		return;
 	}
@@ -264,7 +285,10 @@ static void check_entry(struct preflight *pf, size_t i, struct func_code *code)
 	enum insn_class c;
 
 	if (!code->n || code->ranges[0].addr != s->addr) {
-		site__doubt(pf, s, "its size is unknown and there is no unwind information");
+		site__doubt(pf, s, code->n ? "it is a label inside another function by the unwind "
+					     "table"
+					   : "its size is unknown and there is no unwind "
+					     "information");
 		return;
 	}
 	c = insn_classify(img, s->addr, &len);
@@ -292,8 +316,7 @@ static void check_entry(struct preflight *pf, size_t i, struct func_code *code)
 
 static void note_size(struct preflight *pf, const struct plan_site *s, struct func_code *code)
 {
-	if (code->n && code->func && s->role == QBPF_ROLE_ENTRY &&
-	    (code->size_from_fde || code->func->flags & FUNC_SIZE_GUESSED))
+	if (code->func && s->role == QBPF_ROLE_ENTRY && (code->size_from_fde || code->guessed))
 		plan__note(pf->plan, "%s: the symbol has no size; %llu bytes by %s",
 			   pf->plan->spans[s->span - 1].name,
 			   (unsigned long long)code->ranges[0].size,
@@ -350,7 +373,7 @@ static void check_site(struct preflight *pf, size_t i)
 	}
 	/* A function's entry by hand (-s) is known by func_addr. */
 	entry = s->role == QBPF_ROLE_ENTRY || (s->func_addr && s->func_addr == s->addr);
-	parts__find(pf->parts[s->object], s->addr, &code);
+	parts__find(pf->parts[s->object], s->addr, entry, &code);
 	if (code.n) {
 		s->func_addr = code.ranges[0].addr;
 		s->func_size = code.ranges[0].size;

@@ -136,7 +136,7 @@ void armer__free(struct armer *a)
 		return;
 	/* Newest first: begins were armed after ends. */
 	next = a->nlinks;
-	while (n < CLOSERS && n + 1 < a->nlinks / 4 &&
+	while (n < CLOSERS && n + 1 < a->nlinks &&
 	       !pthread_create(&threads[n], NULL, close_links, &c))
 		n++;
 	close_links(&c);
@@ -171,52 +171,67 @@ static uint64_t site_cookie(const struct plan *p, uint32_t idx)
 	return QBPF_COOKIE(s->span, role, idx + 1);
 }
 
-static int attach_multi(struct armer *a, const struct batch *b, size_t from, size_t n)
-{
-	LIBBPF_OPTS(bpf_link_create_opts, lo);
-	const struct bpf_program *prog = b->ret ? a->o.on_return : a->o.on_site;
+/* What one uprobe_multi link takes, n long each. */
+struct multi_sites {
 	unsigned long *offs, *refs;
 	__u64 *cookies;
-	bool any_ref = false;
-	char path[32];
-	int fd, err;
+	size_t n;
+};
 
-	offs = calloc(n, sizeof(*offs));
-	refs = calloc(n, sizeof(*refs));
-	cookies = calloc(n, sizeof(*cookies));
-	if (!offs || !refs || !cookies) {
-		err = -ENOMEM;
+static int attach_multi_link(struct armer *a, const struct bpf_program *prog, int fd, pid_t pid,
+			     const struct multi_sites *m, bool ret, uint32_t span)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, lo);
+	char path[32];
+	int link, err;
+
+	arm_fd_path(fd, path);
+	lo.uprobe_multi.path = path;
+	lo.uprobe_multi.offsets = m->offs;
+	lo.uprobe_multi.ref_ctr_offsets = m->refs;
+	lo.uprobe_multi.cookies = m->cookies;
+	lo.uprobe_multi.cnt = m->n;
+	lo.uprobe_multi.pid = pid;
+	lo.uprobe_multi.flags = ret ? BPF_F_UPROBE_MULTI_RETURN : 0;
+	link = bpf_link_create(bpf_program__fd(prog), 0, BPF_TRACE_UPROBE_MULTI, &lo);
+	if (link < 0)
+		return link;
+	err = armer_keep(a, link, span);
+	if (err)
+		close(link);
+	return err;
+}
+
+static int attach_multi(struct armer *a, const struct batch *b, size_t from, size_t n)
+{
+	const struct bpf_program *prog = b->ret ? a->o.on_return : a->o.on_site;
+	struct multi_sites m = {.n = n};
+	bool any_ref = false;
+	int err = -ENOMEM;
+
+	m.offs = calloc(n, sizeof(*m.offs));
+	m.refs = calloc(n, sizeof(*m.refs));
+	m.cookies = calloc(n, sizeof(*m.cookies));
+	if (!m.offs || !m.refs || !m.cookies)
 		goto out;
-	}
 	for (size_t i = 0; i < n; i++) {
 		const struct plan_site *s = &b->plan->sites[b->sites[from + i]];
 
-		offs[i] = s->off;
-		refs[i] = s->sema_off;
+		m.offs[i] = s->off;
+		m.refs[i] = s->sema_off;
 		any_ref |= s->sema_off != 0;
-		cookies[i] = site_cookie(b->plan, b->sites[from + i]);
+		m.cookies[i] = site_cookie(b->plan, b->sites[from + i]);
 	}
-	arm_fd_path(b->fd, path);
-	lo.uprobe_multi.path = path;
-	lo.uprobe_multi.offsets = offs;
-	lo.uprobe_multi.ref_ctr_offsets = any_ref ? refs : NULL;
-	lo.uprobe_multi.cookies = cookies;
-	lo.uprobe_multi.cnt = n;
-	lo.uprobe_multi.pid = b->pid;
-	lo.uprobe_multi.flags = b->ret ? BPF_F_UPROBE_MULTI_RETURN : 0;
-	fd = bpf_link_create(bpf_program__fd(prog), 0, BPF_TRACE_UPROBE_MULTI, &lo);
-	if (fd < 0) {
-		err = fd;
-		goto out;
+	if (!any_ref) {
+		free(m.refs);
+		m.refs = NULL;
 	}
-	err = armer_keep(a, fd,
-			 a->o.per_span ? b->plan->sites[b->sites[from]].span : 0);
-	if (err)
-		close(fd);
+	err = attach_multi_link(a, prog, b->fd, b->pid, &m, b->ret,
+				a->o.per_span ? b->plan->sites[b->sites[from]].span : 0);
 out:
-	free(offs);
-	free(refs);
-	free(cookies);
+	free(m.offs);
+	free(m.refs);
+	free(m.cookies);
 	return err;
 }
 
@@ -495,10 +510,16 @@ int armer__attach_extra(struct armer *a, struct bpf_program *prog, const struct 
 			uint32_t object, uint64_t off, uint64_t cookie)
 {
 	size_t npids = a->o.all_pids ? 1 : t->npids;
-	int err = 0;
+	struct multi_sites m = {.offs = &(unsigned long){off}, .cookies = &(__u64){cookie}, .n = 1};
+	int fd = t->objects[object].fd, err = 0;
 
-	for (size_t i = 0; i < npids && !err; i++)
-		err = attach_perf(a, prog, t->objects[object].fd,
-				  a->o.all_pids ? 0 : t->pids[i], off, 0, cookie, false, 0);
+	for (size_t i = 0; i < npids && !err; i++) {
+		pid_t pid = a->o.all_pids ? 0 : t->pids[i];
+
+		if (a->o.multi)
+			err = attach_multi_link(a, prog, fd, pid, &m, false, 0);
+		else
+			err = attach_perf(a, prog, fd, pid, off, 0, cookie, false, 0);
+	}
 	return err;
 }

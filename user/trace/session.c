@@ -207,6 +207,7 @@ static void use_multi(struct qbpf_bpf *b)
 {
 	bpf_program__set_expected_attach_type(b->progs.on_site, BPF_TRACE_UPROBE_MULTI);
 	bpf_program__set_expected_attach_type(b->progs.on_return, BPF_TRACE_UPROBE_MULTI);
+	bpf_program__set_expected_attach_type(b->progs.on_ldso, BPF_TRACE_UPROBE_MULTI);
 }
 
 void session__measure_host(const struct host *host, struct price *out)
@@ -268,9 +269,11 @@ int session__load(struct session *s, struct err *e)
 		return err_set(e, -ENOMEM, "out of memory");
 	if (s->o.measure_price) {
 		struct err why = {{0}};
+		uint64_t t0 = now_ns();
 
 		if (price__measure(s->skel->obj, ao.on_site, ao.on_return, s->multi, &s->price, &why))
 			log_warn("the price of a probe is unknown here: %s", why.text);
+		log_dbg("price measured in %.1f ms", (now_ns() - t0) / 1e6);
 	}
 	return session__watch(s, e);
 }
@@ -316,6 +319,8 @@ static int arm_from(struct session *s, size_t from_site, size_t from_object, str
 
 int session__arm(struct session *s, struct err *e)
 {
+	uint64_t t0 = now_ns();
+	size_t sites;
 	int err;
 
 	s->skel->data->counting = false;
@@ -323,6 +328,8 @@ int session__arm(struct session *s, struct err *e)
 	target__drop_images(s->target);
 	s->start_ns = now_ns();
 	s->skel->data->counting = true;
+	session__armed(s, &sites);
+	log_dbg("armed %zu sites in %.1f ms", sites, (s->start_ns - t0) / 1e6);
 	return err;
 }
 
@@ -367,8 +374,13 @@ bool session__disarms_slowly(const struct session *s)
 
 void session__disarm(struct session *s)
 {
+	uint64_t t0 = now_ns();
+
+	if (!s->armer)
+		return;
 	armer__free(s->armer);
 	s->armer = NULL;
+	log_dbg("disarmed in %.1f ms", (now_ns() - t0) / 1e6);
 }
 
 size_t session__armed(const struct session *s, size_t *sites)
