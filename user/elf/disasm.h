@@ -38,6 +38,8 @@ struct func_facts {
 	bool has_indirect_jump; /* jmp *reg or *mem: table or tail call, cannot be told */
 	bool syscall_insn;
 	uint64_t *tail_targets; /* where tails[] go; 0: where a pointer says */
+	unsigned int nexits;
+	uint64_t *exits;     /* targets of all direct jumps out of it, conditional ones too */
 	bool loops_to_entry; /* a jump inside goes back to the first instruction */
 	bool loops_past_endbr; /* ... or to that behind the endbr64 at the entry */
 };
@@ -63,10 +65,6 @@ bool red_zone_possible_ranges(const struct elf_image *img, const struct code_ran
 			      uint64_t addr);
 /* The site is stepped over by our own markers' instructions: known by its bytes alone. */
 bool red_zone_stepped_over(const struct elf_image *img, uint64_t addr);
-
-/* The targets of direct jumps out of the ranges, up to max; returns how many. */
-size_t code_exits(const struct elf_image *img, const struct code_range *r, size_t n,
-		  uint64_t *targets, size_t max);
 
 /* Does a direct jump in one range lead into the other? Tells which NAME a NAME.cold belongs to. */
 bool code_jumps_into(const struct elf_image *img, const struct code_range *from,

@@ -91,9 +91,11 @@ static int add_insn(const struct code *c, size_t i, uint64_t second, const int32
 		out->loops_past_endbr |= in->target == second && second != entry;
 		if (code__inside(c, in->target))
 			break;
-		else if (in->flow == FLOW_COND)
+		err = push_addr(&out->exits, out->nexits, in->target);
+		out->nexits += !err;
+		if (in->flow == FLOW_COND)
 			out->has_cond_tail = true;
-		else
+		else if (!err)
 			err = add_tail(out, in);
 		break;
 	default:
@@ -146,6 +148,7 @@ void func_facts__clear(struct func_facts *f)
 	free(f->rets);
 	free(f->tails);
 	free(f->tail_targets);
+	free(f->exits);
 	memset(f, 0, sizeof(*f));
 }
 
@@ -171,22 +174,6 @@ bool may_loop_to_entry(const struct elf_image *img, uint64_t addr, uint64_t size
 		}
 	}
 	return false;
-}
-
-size_t code_exits(const struct elf_image *img, const struct code_range *r, size_t n,
-		  uint64_t *targets, size_t max)
-{
-	struct code c;
-	size_t i, found = 0;
-
-	if (code__read(img, r, n, &c))
-		return 0;
-	for (i = 0; i < c.n && found < max; i++)
-		if ((c.insns[i].flow == FLOW_JUMP || c.insns[i].flow == FLOW_COND) &&
-		    !code__inside(&c, c.insns[i].target))
-			targets[found++] = c.insns[i].target;
-	code__clear(&c);
-	return found;
 }
 
 bool code_jumps_into(const struct elf_image *img, const struct code_range *from,

@@ -158,32 +158,36 @@ static void add_colds(struct parts *p, struct func_code *out)
 	}
 }
 
-void parts__find(struct parts *p, uint64_t addr, struct func_code *out)
+void parts__find(struct parts *p, uint64_t addr, bool entry, struct func_code *out)
 {
 	const struct plan_object *o = p->obj;
 	const struct elf_func *f = o->funcs ? func_table__find_addr(o->funcs, addr) : NULL;
 	uint64_t start = 0, size = 0;
+	bool guessed;
 
 	memset(out, 0, sizeof(*out));
 	if (f && f->flags & FUNC_COLD && strstr(f->name, ".cold") && hot_of(p, f))
 		f = hot_of(p, f);
-	if (f && f->size && !(f->flags & FUNC_SIZE_GUESSED)) {
-		out->ranges[out->n++] = (struct code_range){f->addr, f->size};
-		out->func = f;
-		add_colds(p, out);
-		return;
-	}
-	if (o->unwind && unwind_table__find(o->unwind, addr, &start, &size) != UNWIND_UNKNOWN &&
-	    size && (!f || start == f->addr)) {
+	guessed = f && (!f->size || f->flags & FUNC_SIZE_GUESSED);
+	if (o->unwind && unwind_table__find(o->unwind, addr, &start, &size) == UNWIND_UNKNOWN)
+		size = 0;
+	/*
+	 * A label inside a function looks like a function of its own, and what is said of the code
+	 * behind it alone proves nothing: around a marker the unwind table's wider view counts.
+	 */
+	if (size && (!f || (guessed && start <= f->addr) || (!entry && start < f->addr))) {
 		out->ranges[out->n++] = (struct code_range){start, size};
-		out->func = f;
+		out->func = f && f->addr == start ? f : NULL;
 		out->size_from_fde = true;
 		return;
 	}
-	if (f && f->size) {
-		out->ranges[out->n++] = (struct code_range){f->addr, f->size};
-		out->func = f;
-	}
+	if (!f || !f->size)
+		return;
+	out->ranges[out->n++] = (struct code_range){f->addr, f->size};
+	out->func = f;
+	out->guessed = guessed;
+	if (!guessed)
+		add_colds(p, out);
 }
 
 static bool in_plt(const struct elf_image *img, uint64_t addr)
@@ -209,8 +213,6 @@ static bool covered(const struct func_code *code, uint64_t addr)
 	return false;
 }
 
-#define EXITS_MAX 256
-
 /* Is the code that a jump leads to a part of the function and no function? Its range, if so. */
 static bool is_part(const struct parts *p, const struct func_code *code, uint64_t target,
 		    struct code_range *part)
@@ -229,19 +231,28 @@ static bool is_part(const struct parts *p, const struct func_code *code, uint64_
 	       code_jumps_into(o->img, part, &code->ranges[0]);
 }
 
-void parts__follow(const struct parts *p, struct func_code *code)
+static bool follow(const struct parts *p, struct func_code *code, const struct func_facts *facts)
 {
-	uint64_t exits[EXITS_MAX];
 	struct code_range part;
-	size_t i, n;
+	size_t before = code->n;
+	unsigned int i;
 
-	if (code->followed || !code->n)
-		return;
-	code->followed = true;
-	n = code_exits(p->obj->img, code->ranges, code->n, exits, EXITS_MAX);
-	for (i = 0; i < n && code->n < PARTS_MAX; i++)
-		if (!covered(code, exits[i]) && is_part(p, code, exits[i], &part))
+	for (i = 0; i < facts->nexits && code->n < PARTS_MAX; i++)
+		if (!covered(code, facts->exits[i]) && is_part(p, code, facts->exits[i], &part))
 			code->ranges[code->n++] = part;
+	return code->n > before;
+}
+
+int parts__facts(const struct parts *p, struct func_code *code, struct func_facts *out)
+{
+	int err;
+
+	do {
+		err = func_facts__read_ranges(p->obj->img, code->ranges, code->n, out);
+		if (err || !follow(p, code, out))
+			return err;
+		func_facts__clear(out);
+	} while (1);
 }
 
 bool parts__may_be_called(const struct parts *p, uint64_t addr)

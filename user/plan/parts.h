@@ -18,20 +18,23 @@ struct func_code {
 	size_t n;
 	const struct elf_func *func; /* NULL: known from the unwind table only */
 	bool size_from_fde;
-	bool followed; /* parts__follow() has been here */
+	bool guessed;  /* a symbol without size, and no unwind table: it may be any label */
 };
 
 struct parts *parts__new(const struct plan_object *obj);
 void parts__free(struct parts *p);
 
-/* The function around addr. When addr lies in NAME.cold, that of NAME. */
-void parts__find(struct parts *p, uint64_t addr, struct func_code *out);
 /*
- * Adds the cold parts that go by another name (an alias) or by none (a stripped file): FDEs that
- * a jump leads into, and that are not functions, for they are entered in the middle, begin in a
- * built frame, or jump back. Costs a disassembly.
+ * The function around addr. When addr lies in NAME.cold, that of NAME. `entry`: a symbol there
+ * was chosen as a function, else addr is some place in the code.
  */
-void parts__follow(const struct parts *p, struct func_code *code);
+void parts__find(struct parts *p, uint64_t addr, bool entry, struct func_code *out);
+/*
+ * The facts of the function with all its cold parts: those that go by another name (an alias) or by
+ * none (a stripped file) are found by the jumps into them and added to `code`. An FDE is a part
+ * and no function when it is entered in the middle, begins in a built frame, or jumps back.
+ */
+int parts__facts(const struct parts *p, struct func_code *code, struct func_facts *out);
 /* Is addr where a function starts, or in a PLT? */
 bool parts__may_be_called(const struct parts *p, uint64_t addr);
 

@@ -162,13 +162,15 @@ static bool fork_danger(const struct preflight *pf)
 static void marker_on_nop5(const struct preflight *pf, struct plan_site *s, struct func_code *code)
 {
 	const struct elf_image *img = pf->objs[s->object].img;
+	struct func_facts facts;
 
 	if (fork_danger(pf)) {
 		move_off_nop5(pf, s, code);
 		return;
 	}
-	if (pf->kernel->nop5_optimised && !red_zone_stepped_over(img, s->addr))
-		parts__follow(pf->parts[s->object], code);
+	if (pf->kernel->nop5_optimised && code->n && !red_zone_stepped_over(img, s->addr) &&
+	    !parts__facts(pf->parts[s->object], code, &facts))
+		func_facts__clear(&facts);
 	/* Where the function begins is a guess, nothing can be proved of it. */
 	if (!pf->kernel->nop5_optimised ||
 	    !red_zone_possible_ranges(img, code->ranges, code->guessed ? 0 : code->n, s->addr)) {
@@ -285,10 +287,11 @@ static void check_entry(struct preflight *pf, size_t i, struct func_code *code)
 	enum insn_class c;
 
 	if (!code->n || code->ranges[0].addr != s->addr) {
-		site__doubt(pf, s, code->n ? "it is a label inside another function by the unwind "
-					     "table"
-					   : "its size is unknown and there is no unwind "
-					     "information");
+		site__doubt(pf, s,
+			    code->n ? "it is a label inside another function by the unwind "
+				      "table"
+				    : "its size is unknown and there is no unwind "
+				      "information");
 		return;
 	}
 	c = insn_classify(img, s->addr, &len);

@@ -42,8 +42,7 @@ static void read_facts(struct ends *e)
 	if (e->have_facts)
 		return;
 	e->have_facts = true;
-	parts__follow(e->pf->parts[entry_of(e)->object], e->code);
-	if (func_facts__read_ranges(object_of(e)->img, e->code->ranges, e->code->n, &e->facts))
+	if (parts__facts(e->pf->parts[entry_of(e)->object], e->code, &e->facts))
 		memset(&e->facts, 0, sizeof(e->facts));
 }
 
