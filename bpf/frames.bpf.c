@@ -36,6 +36,113 @@ __noinline int frames_drop(struct qbpf_thread *t, __u32 keep)
 	return 0;
 }
 
+/* The thread, or its program, ends. */
+__noinline int frames_drop_all(struct qbpf_thread *t)
+{
+	if (!t)
+		return 0;
+	frames_drop(t, 0);
+	for (__u32 i = 0; i < QBPF_ASIDE_MAX && i < t->naside; i++)
+		count_span(QBPF_COOKIE_SPAN(aside_at(t, i)->cookie), abandoned);
+	t->naside = 0;
+	return 0;
+}
+
+/* Takes aside[i] out; the order of the others does not matter. */
+__noinline int aside_remove(struct qbpf_thread *t, __u32 i)
+{
+	if (!t || !t->naside)
+		return 0;
+	t->naside--;
+	*aside_at(t, i) = *aside_at(t, t->naside);
+	return 0;
+}
+
+/* Room for one more: the oldest is given up, its end is the least likely to come. */
+static __always_inline __u32 aside_make_room(struct qbpf_thread *t)
+{
+	__u64 oldest_ns = ~0ULL;
+	__u32 oldest = 0;
+
+	if (t->naside < QBPF_ASIDE_MAX)
+		return t->naside++;
+	for (__u32 i = 0; i < QBPF_ASIDE_MAX; i++) {
+		if (t->aside[i].start_ns < oldest_ns) {
+			oldest_ns = t->aside[i].start_ns;
+			oldest = i;
+		}
+	}
+	count_span(QBPF_COOKIE_SPAN(aside_at(t, oldest)->cookie), abandoned);
+	return oldest;
+}
+
+/*
+ * Sets aside the markers of frames[keep .. depth), whose enclosing span has ended. A function
+ * there has been left, or it would have returned.
+ */
+__noinline int frames_set_aside(struct qbpf_thread *t, __u32 keep)
+{
+	if (!t)
+		return 0;
+	t->over = 0;
+	for (int i = 0; i < QBPF_FRAMES_MAX; i++) {
+		__u32 d = t->depth;
+		struct qbpf_frame *f;
+
+		if (d <= keep)
+			break;
+		f = frame_at(t, d - 1);
+		t->depth = d - 1;
+		if (!f->cookie)
+			continue;
+		if (is_function(f->cookie))
+			count_span(QBPF_COOKIE_SPAN(f->cookie), abandoned);
+		else
+			*aside_at(t, aside_make_room(t)) = *f;
+	}
+	return 0;
+}
+
+/* The same site begins again with the same stack pointer: the end was skipped. */
+__noinline int aside_restart(struct qbpf_thread *t, __u64 cookie, __u64 sp)
+{
+	if (!t)
+		return 0;
+	for (__u32 i = 0; i < QBPF_ASIDE_MAX && i < t->naside; i++) {
+		struct qbpf_frame *f = aside_at(t, i);
+
+		if (f->cookie != cookie || f->sp != sp)
+			continue;
+		count_span(QBPF_COOKIE_SPAN(cookie), abandoned);
+		aside_remove(t, i);
+		break;
+	}
+	return 0;
+}
+
+/* The one that a marker's end at sp closes: begun at the same stack pointer, else the latest. */
+__noinline int aside_find(struct qbpf_thread *t, __u32 span, __u64 sp)
+{
+	__u64 latest_ns = 0;
+	int found = -1;
+
+	if (!t)
+		return -1;
+	for (__u32 i = 0; i < QBPF_ASIDE_MAX && i < t->naside; i++) {
+		struct qbpf_frame *f = aside_at(t, i);
+
+		if (QBPF_COOKIE_SPAN(f->cookie) != span)
+			continue;
+		if (f->sp == sp)
+			return i;
+		if (f->start_ns >= latest_ns) {
+			latest_ns = f->start_ns;
+			found = i;
+		}
+	}
+	return found;
+}
+
 /* Drops the frames of functions whose slots lie at or below `limit` and that have been left. */
 static __always_inline void purge_left(struct qbpf_thread *t, __u64 limit)
 {

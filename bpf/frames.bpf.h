@@ -9,10 +9,14 @@
  * while the function runs, the stack pointer is at or below the slot, so a hit with the stack
  * pointer above it proves that longjmp or an exception has left the function. A marker's frame
  * records the stack pointer too, but a marker may lie in a helper that has returned, so that
- * alone proves nothing: a marker's frame dies with the function frame below it (`base`), at the
- * end of an outer span, or when the same site begins again with the same stack pointer. For the
- * same reason an end prefers, among the open frames of its span, one begun at its own stack
+ * alone proves nothing: a marker's frame dies when longjmp or an exception leaves the function frame
+ * below it (`base`), or when the same site begins again with the same stack pointer. For the same
+ * reason an end prefers, among the open frames of its span, one begun at its own stack
  * pointer over those begun further down: recursion that an exception has cut short leaves such.
+ *
+ * Spans may cross: a PostgreSQL transaction begins inside one query and ends inside another. When a
+ * span ends while markers begun inside it are open, those are set aside: they can still end, and
+ * count, but what begins later does not nest in them, since the end may as well have been skipped.
  *
  * The fast paths are here; what rarely happens is out of line in frames.bpf.c.
  */
@@ -27,6 +31,11 @@
 
 /* frames.bpf.c */
 int frames_drop(struct qbpf_thread *t, __u32 keep);
+int frames_drop_all(struct qbpf_thread *t);
+int frames_set_aside(struct qbpf_thread *t, __u32 keep);
+int aside_restart(struct qbpf_thread *t, __u64 cookie, __u64 sp);
+int aside_find(struct qbpf_thread *t, __u32 span, __u64 sp);
+int aside_remove(struct qbpf_thread *t, __u32 i);
 int frames_purge(struct qbpf_thread *t, __u64 slot);
 int frames_purge_marker(struct qbpf_thread *t, __u64 sp, __u64 ip);
 int frames_restart(struct qbpf_thread *t, __u64 cookie, __u64 sp);
@@ -43,6 +52,12 @@ static __always_inline struct qbpf_frame *frame_at(struct qbpf_thread *t, __u32 
 static __always_inline struct qbpf_thread *thread_get(__u64 flags)
 {
 	return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), NULL, flags);
+}
+
+static __always_inline struct qbpf_frame *aside_at(struct qbpf_thread *t, __u32 i)
+{
+	barrier_var(i);
+	return &t->aside[i & (QBPF_ASIDE_MAX - 1)];
 }
 
 /* A marker may have stepped over the red zone: its %rsp is that of its function less this. */
@@ -116,7 +131,7 @@ static __always_inline void open_frame(struct qbpf_thread *t, __u64 cookie, __u6
 }
 
 /*
- * Closes frames[i] at now_ns. The frames above it are abandoned, except when `keep_above` says
+ * Closes frames[i] at now_ns. The frames above it are set aside, except when `keep_above` says
  * that functions above it are still running: then its place stays, empty, until they are done.
  */
 static __always_inline void close_frame(struct qbpf_thread *t, __u32 i, __u64 now_ns,
@@ -138,7 +153,7 @@ static __always_inline void close_frame(struct qbpf_thread *t, __u32 i, __u64 no
 	}
 	if (keep_above || t->depth != i + 1 || t->over) {
 		if (!keep_above)
-			frames_drop(t, i + 1);
+			frames_set_aside(t, i + 1);
 		f->cookie = 0;
 		frames_drop(t, t->depth);
 	} else {

@@ -17,8 +17,11 @@
  * What keeps it harmless: a word of the stack is written only when it holds the trampoline's
  * address (taking out), or the original of a return that the kernel still waits for (putting
  * back), and never below the stack pointer. What is not put back is a return not seen, which
- * ends as an abandoned frame. What cannot be taken out is counted (stat_guard_unwritten): the
- * page is a copy-on-write one since a fork, and the throw may end in std::terminate.
+ * ends as an abandoned frame. What cannot be taken out is counted (stat_guard_unwritten): a fork
+ * made the page copy-on-write, and no one has written to it since. A throw out of that very frame
+ * would end in std::terminate. So user space, when told of a fork, must make the pages of all open
+ * slots (qbpf_open_frame) writable again, in parent and child: process_vm_writev() from memory
+ * that cannot be read does so and changes nothing.
  *
  * The kernel's list is inherited by a forked child, and so is the stack; to cover children, link
  * these programs to all processes: a thread that has no return instances is left at once.

@@ -24,8 +24,27 @@ static __always_inline int begin_marker(struct pt_regs *ctx, __u64 cookie)
 	purge_marker(t, ctx);
 	if (t->depth && frame_at(t, t->depth - 1)->sp <= sp + RED_ZONE)
 		frames_restart(t, cookie, sp);
+	if (t->naside)
+		aside_restart(t, cookie, sp);
 	open_frame(t, cookie, sp);
 	return 0;
+}
+
+/* Closes the span if it was set aside; false: it was not. */
+static __always_inline bool end_aside(struct qbpf_thread *t, __u32 span, __u64 sp, __u64 now_ns)
+{
+	struct qbpf_frame *f;
+	int i;
+
+	if (!t->naside)
+		return false;
+	i = aside_find(t, span, sp);
+	if (i < 0)
+		return false;
+	f = aside_at(t, i);
+	span_add(span, f->node, now_ns - f->start_ns, f->child_ns);
+	aside_remove(t, i);
+	return true;
 }
 
 /*
@@ -63,7 +82,7 @@ static __always_inline int end_marker(struct pt_regs *ctx, __u32 span, __u64 now
 		goto orphan;
 	purge_marker(t, ctx);
 	if (!t->depth)
-		goto orphan;
+		goto not_nested;
 	if (t->over && end_over(t, span, sp))
 		return 0;
 	i = t->depth - 1;
@@ -73,12 +92,15 @@ static __always_inline int end_marker(struct pt_regs *ctx, __u32 span, __u64 now
 
 		i = frames_find_marker(t, span, sp);
 		if (i < 0)
-			goto orphan;
+			goto not_nested;
 		/* Purged, so any function frame above is of one that still runs. */
 		keep_above = frame_at(t, i)->base != base && !cfg_stack_switch;
 	}
 	close_frame(t, i, now_ns, keep_above);
 	return 0;
+not_nested:
+	if (end_aside(t, span, sp, now_ns))
+		return 0;
 orphan:
 	count_span(span, orphan_ends);
 	return 0;

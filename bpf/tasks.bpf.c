@@ -30,7 +30,7 @@ int BPF_PROG(on_thread_exit, struct task_struct *p)
 	__u32 tgid = p->tgid;
 
 	if (t)
-		frames_drop(t, 0);
+		frames_drop_all(t);
 	/* Two last threads may both see 0 here; who takes the target off the list tells. */
 	if (!p->signal->live.counter && !bpf_map_delete_elem(&targets, &tgid))
 		notify(QBPF_NOTICE_EXIT, tgid, p->pid, 0);
@@ -63,7 +63,7 @@ int BPF_PROG(on_exec, struct task_struct *p)
 	struct qbpf_thread *t = bpf_task_storage_get(&threads, p, NULL, 0);
 
 	if (t)
-		frames_drop(t, 0);
+		frames_drop_all(t);
 	if (is_target(p->tgid))
 		notify(QBPF_NOTICE_EXEC, p->tgid, p->pid, 0);
 	return 0;
@@ -99,10 +99,20 @@ int on_open_frames(struct bpf_iter__task *ctx)
 
 		out.span = QBPF_COOKIE_SPAN(f->cookie);
 		out.start_ns = f->start_ns;
+		out.slot = is_function(f->cookie) ? f->sp : 0;
 		if (!out.span || !out.start_ns)
 			continue;
 		bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
 		out.depth++;
+	}
+	for (__u32 i = 0; i < QBPF_ASIDE_MAX && i < t->naside; i++) {
+		struct qbpf_frame *f = aside_at(t, i);
+
+		out.span = QBPF_COOKIE_SPAN(f->cookie);
+		out.start_ns = f->start_ns;
+		out.slot = 0;
+		out.depth = 0;
+		bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
 	}
 	return 0;
 }

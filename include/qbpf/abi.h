@@ -29,6 +29,7 @@
 #endif
 
 #define QBPF_FRAMES_MAX    64	       /* open frames of one thread */
+#define QBPF_ASIDE_MAX	   16	       /* open spans that outlive the one around them, a thread */
 #define QBPF_SPANS_MAX	   (1 << 20)   /* span ids are 1 .. QBPF_SPANS_MAX - 1; 0 is "none" */
 #define QBPF_NODE_ROOT	   0	       /* the parent of a thread's outermost spans */
 #define QBPF_NODE_LOST	   0xffffffffu /* the node table was full; the histogram still counts */
@@ -130,7 +131,7 @@ struct qbpf_node_cell {
 /* Everything that did not become a clean span, under its own name. Rare, so not per CPU. */
 struct qbpf_span_counts {
 	__u64 orphan_ends;    /* an end with no open frame of its span */
-	__u64 abandoned;      /* a frame closed by no end of its own: thread exit, longjmp, throw */
+	__u64 abandoned;      /* a begin that gets no end: thread exit, longjmp, throw, begun again */
 	__u64 depth_overflow; /* a begin below QBPF_FRAMES_MAX open frames */
 	__u64 node_overflow;  /* closed and in the histogram, but the call tree had no room */
 	__u64 hist_overflow;  /* closed, but no cell for the histogram could be had */
@@ -181,10 +182,13 @@ struct qbpf_frame {
 };
 
 struct qbpf_thread {
-	__u32 depth; /* frames[0 .. depth) are open */
-	__u32 over;  /* begins beyond QBPF_FRAMES_MAX that are still open */
-	__u64 pad;
+	__u32 depth;  /* frames[0 .. depth) are open */
+	__u32 over;   /* begins beyond QBPF_FRAMES_MAX that are still open */
+	__u32 naside; /* aside[0 .. naside) are open */
+	__u32 pad;
 	struct qbpf_frame frames[QBPF_FRAMES_MAX];
+	/* Markers' frames whose enclosing span has ended before them: open, but nothing nests in them. */
+	struct qbpf_frame aside[QBPF_ASIDE_MAX];
 };
 
 struct qbpf_open_key {
@@ -223,6 +227,7 @@ struct qbpf_open_frame {
 	__u32 span;
 	__u32 depth; /* 0 is the outermost */
 	__u64 start_ns;
+	__u64 slot; /* of a function: the address of its return address; else 0 */
 };
 
 #if !defined(__cplusplus)
@@ -232,9 +237,9 @@ _Static_assert(sizeof(struct qbpf_node_cell) == 40, "abi");
 _Static_assert(sizeof(struct qbpf_span_counts) == 96, "abi");
 _Static_assert(sizeof(struct qbpf_arg) == 16, "abi");
 _Static_assert(sizeof(struct qbpf_frame) == 48, "abi");
-_Static_assert(sizeof(struct qbpf_thread) == 16 + 48 * QBPF_FRAMES_MAX, "abi");
+_Static_assert(sizeof(struct qbpf_thread) == 16 + 48 * (QBPF_FRAMES_MAX + QBPF_ASIDE_MAX), "abi");
 _Static_assert(sizeof(struct qbpf_notice) == 32, "abi");
-_Static_assert(sizeof(struct qbpf_open_frame) == 24, "abi");
+_Static_assert(sizeof(struct qbpf_open_frame) == 32, "abi");
 #endif
 
 #endif

@@ -327,6 +327,26 @@ static inline struct qbpf_node_cell node_cell_of(struct harness *h, uint32_t nod
 	return sum;
 }
 
+/* The open frames of all targets. */
+static inline size_t read_open(struct harness *h, struct qbpf_open_frame *f, size_t n)
+{
+	struct bpf_link *link = bpf_program__attach_iter(h->skel->progs.on_open_frames, NULL);
+	size_t len = 0;
+	ssize_t got;
+	int fd;
+
+	assert_non_null(link);
+	fd = bpf_iter_create(bpf_link__fd(link));
+	assert_true(fd >= 0);
+	while ((got = read(fd, (char *)f + len, n * sizeof(*f) - len)) > 0)
+		len += got;
+	assert_int_equal(got, 0);
+	assert_int_equal(len % sizeof(*f), 0);
+	close(fd);
+	bpf_link__destroy(link);
+	return len / sizeof(*f);
+}
+
 /* How many nodes the call tree has. */
 static inline size_t node_count(struct harness *h)
 {

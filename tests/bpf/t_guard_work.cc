@@ -313,18 +313,29 @@ int work_backtrace()
 
 static int fork_status;
 static bool in_child;
+int guard_fixed[2] = {-1, -1};
 
 static noinline void fork_and_throw()
 {
+	char c;
 	pid_t pid = fork();
 
+	in_child = !pid;
+	if (guard_fixed[0] >= 0 && read(guard_fixed[0], &c, 1) != 1)
+		_exit(98);
 	if (pid > 0)
 		waitpid(pid, &fork_status, 0);
-	in_child = !pid;
 	throw std::runtime_error("forked");
 }
 
 /* Traced: both processes throw through it, the child through a frame that it inherited. */
+noinline void guard_near(int)
+{
+	fork_and_throw();
+	keep();
+}
+
+/* The same from frames on pages of their own, which no one writes after the fork. */
 noinline void guard_far(int i)
 {
 	volatile char pad[3 * 4096];
@@ -340,32 +351,30 @@ noinline void guard_far(int i)
 	pad[1] = pad[0];
 }
 
-static int fork_rounds(int deep, int n)
+static noinline int fork_one(void (*f)(int), int arg)
 {
-	int bad = 0;
+	int caught = 0;
 
-	for (int i = 0; i < n; i++) {
-		int caught = 0;
-
-		try {
-			guard_far(deep);
-		} catch (const std::runtime_error &) {
-			caught = 1;
-		}
-		if (in_child)
-			_exit(!caught);
-		bad += !caught || fork_status;
+	try {
+		f(arg);
+	} catch (const std::runtime_error &) {
+		caught = 1;
 	}
-	return bad;
+	if (in_child)
+		_exit(!caught);
+	return !caught || fork_status;
 }
 
 int work_fork_throw()
 {
-	return fork_rounds(0, 20);
+	int bad = 0;
+
+	for (int i = 0; i < 20; i++)
+		bad += fork_one(guard_near, 0);
+	return bad;
 }
 
-/* The outer frames lie on pages that no one has written since the fork. */
 int work_fork_far()
 {
-	return fork_rounds(3, 1);
+	return fork_one(guard_far, 3);
 }

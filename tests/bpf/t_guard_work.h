@@ -21,7 +21,12 @@ void guard_tail(int i);
 void guard_waits(int i);
 void guard_jumper(int i);
 int guard_traced_backtrace(int n);
+void guard_near(int i);
 void guard_far(int i);
+
+/* Where a fork_far workload's two processes each read a byte before they throw; -1: they do not. */
+extern int guard_fixed[2];
+
 
 int work_throw(void);
 int work_throw_threads(void);

@@ -69,7 +69,7 @@ static void t_orphan_end(void **state)
 	harness_close(&h);
 }
 
-/* a begins, b begins, a ends: b is abandoned, and its own end later has nothing to close. */
+/* a begins, b begins, a ends, b ends: spans that cross are both whole, and b is a's child. */
 static int work_crossed(void)
 {
 	for (int i = 0; i < ROUNDS; i++) {
@@ -93,9 +93,44 @@ static void t_crossed(void **state)
 	assert_int_equal(child_run(&h), 0);
 	assert_int_equal(hist_of(&h, 1).n, ROUNDS);
 	assert_int_equal(not_clean(&h, 1), 0);
-	assert_int_equal(hist_of(&h, 2).n, 0);
-	assert_int_equal(counts_of(&h, 2).abandoned, ROUNDS);
-	assert_int_equal(counts_of(&h, 2).orphan_ends, ROUNDS);
+	assert_int_equal(hist_of(&h, 2).n, ROUNDS);
+	assert_int_equal(not_clean(&h, 2), 0);
+	assert_int_equal(node_count(&h), 2);
+	harness_close(&h);
+}
+
+/*
+ * b's end is skipped and a ends: b is given up when it begins again, its later begins pair, and
+ * nothing nests in what was left open.
+ */
+static int work_crossed_skipped(void)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		begin_a();
+		begin_b();
+		if (i % 2)
+			end_b();
+		end_a();
+	}
+	return 0;
+}
+
+static void t_crossed_skipped(void **state)
+{
+	struct harness h;
+
+	harness_open(&h, way_of(state));
+	harness_load(&h);
+	child_prepare(&h, work_crossed_skipped);
+	probe_pair(&h, 1, a_begin, a_end);
+	probe_pair(&h, 2, b_begin, b_end);
+	assert_int_equal(child_run(&h), 0);
+	assert_int_equal(hist_of(&h, 1).n, ROUNDS);
+	assert_int_equal(not_clean(&h, 1), 0);
+	assert_int_equal(hist_of(&h, 2).n, ROUNDS / 2);
+	assert_int_equal(counts_of(&h, 2).abandoned, ROUNDS - ROUNDS / 2);
+	assert_int_equal(counts_of(&h, 2).orphan_ends, 0);
+	assert_int_equal(node_count(&h), 2);
 	harness_close(&h);
 }
 
@@ -293,6 +328,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		BOTH_WAYS(t_orphan_end),
 		BOTH_WAYS(t_crossed),
+		BOTH_WAYS(t_crossed_skipped),
 		BOTH_WAYS(t_skipped_end),
 		BOTH_WAYS(t_depth_100),
 		BOTH_WAYS(t_thrown_other_span),

@@ -416,25 +416,6 @@ static int work_open(void)
 	return 0;
 }
 
-static size_t read_open(struct harness *h, struct qbpf_open_frame *f, size_t n)
-{
-	struct bpf_link *link = bpf_program__attach_iter(h->skel->progs.on_open_frames, NULL);
-	size_t len = 0;
-	ssize_t got;
-	int fd;
-
-	assert_non_null(link);
-	fd = bpf_iter_create(bpf_link__fd(link));
-	assert_true(fd >= 0);
-	while ((got = read(fd, (char *)f + len, n * sizeof(*f) - len)) > 0)
-		len += got;
-	assert_int_equal(got, 0);
-	assert_int_equal(len % sizeof(*f), 0);
-	close(fd);
-	bpf_link__destroy(link);
-	return len / sizeof(*f);
-}
-
 static void t_open_frames(void **state)
 {
 	struct qbpf_open_frame f[8];
@@ -466,6 +447,8 @@ static void t_open_frames(void **state)
 	assert_int_equal(f[1].tid, h.child);
 	assert_int_equal(f[1].span, 4);
 	assert_int_equal(f[1].depth, 1);
+	assert_int_equal(f[0].slot, 0);
+	assert_int_not_equal(f[1].slot, 0);
 	assert_true(f[1].start_ns > f[0].start_ns);
 	assert_int_not_equal(f[2].tid, h.child);
 	assert_int_equal(f[2].span, 2);
