@@ -26,11 +26,11 @@ struct code_range {
 };
 
 struct func_facts {
-	bool decoded;	    /* every byte from entry to size decoded */
-	bool has_calls;	    /* any call: could be crossed by an exception */
-	bool adjusts_rsp;   /* moves %rsp (sub, push, and, lea) before anything else uses it */
+	bool decoded;	  /* every byte from entry to size decoded */
+	bool has_calls;	  /* any call: could be crossed by an exception */
+	bool adjusts_rsp; /* moves %rsp (sub, push, and, lea) before anything else uses it */
 	unsigned int nret;
-	uint64_t *rets;	    /* addr of each RET instruction */
+	uint64_t *rets; /* addr of each RET instruction */
 	unsigned int ntail;
 	uint64_t *tails;    /* addr of each unconditional jump out of the function, also through a
 			     * pointer where that is certain */
@@ -39,8 +39,8 @@ struct func_facts {
 	bool syscall_insn;
 	uint64_t *tail_targets; /* where tails[] go; 0: where a pointer says */
 	unsigned int nexits;
-	uint64_t *exits;     /* targets of all direct jumps out of it, conditional ones too */
-	bool loops_to_entry; /* a jump inside goes back to the first instruction */
+	uint64_t *exits;       /* targets of all direct jumps out of it, conditional ones too */
+	bool loops_to_entry;   /* a jump inside goes back to the first instruction */
 	bool loops_past_endbr; /* ... or to that behind the endbr64 at the entry */
 };
 

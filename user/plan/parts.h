@@ -18,7 +18,7 @@ struct func_code {
 	size_t n;
 	const struct elf_func *func; /* NULL: known from the unwind table only */
 	bool size_from_fde;
-	bool guessed;  /* a symbol without size, and no unwind table: it may be any label */
+	bool guessed; /* a symbol without size, and no unwind table: it may be any label */
 };
 
 struct parts *parts__new(const struct plan_object *obj);
