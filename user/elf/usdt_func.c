@@ -75,8 +75,8 @@ static int read_records(const struct elf_image *img, struct records *r)
 }
 
 /* The string at addr, kept with the table; NULL when there is none, or it is not one. */
-static const char *read_string(const struct elf_image *img, struct usdt_table *t,
-			       struct records *r, uint64_t addr)
+static const char *read_string(const struct elf_image *img, struct usdt_table *t, struct records *r,
+			       uint64_t addr)
 {
 	const uint8_t *p;
 	size_t n = addr ? elf_image__bytes(img, addr, NAME_MAX_LEN, &p) : 0;
@@ -145,8 +145,7 @@ static void complete(const struct elf_image *img, struct usdt_table *t, struct r
 		const char *func = r->v[i].func;
 		bool several = false;
 
-		for (to = i + 1; to < r->n && func && r->v[to].func &&
-				 !strcmp(func, r->v[to].func);
+		for (to = i + 1; to < r->n && func && r->v[to].func && !strcmp(func, r->v[to].func);
 		     to++)
 			several |= !same_place(&r->v[i], &r->v[to]);
 		for (size_t j = i; j < to; j++)
