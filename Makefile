@@ -174,8 +174,8 @@ demo: setup
 	$(MAKE) -j$$(nproc) all $(BUILD)/tests/w_strategy
 	BUILD=$(BUILD) scripts/demo.sh
 
-bench: tests
-	BUILD=$(BUILD) scripts/bench.sh
+bench: all $(filter $(BUILD)/tests/w_bench%,$(WORKS))
+	scripts/bench.py --build $(BUILD)
 
 check-kernels: tests
 	BUILD=$(BUILD) tests/kernels/run.sh

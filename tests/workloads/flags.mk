@@ -9,3 +9,11 @@ $(BUILD)/tests/libplugin.so: tests/workloads/plugin.c
 	@mkdir -p $(@D)
 	$(CC) -Iinclude -O2 -g -fPIC -shared -MMD -MP -MF $@.d $< -o $@
 EXTRA_WORKS += $(BUILD)/tests/w_tail $(BUILD)/tests/libplugin.so
+
+# No endbr64 at the entry of functions; and a nop5 there, which gcc has not for a PIE.
+cflags_w_bench	      := -fcf-protection=none
+cflags_w_bench_sdt    := -fcf-protection=none
+cflags_w_bench_fentry := -fcf-protection=none -pg -mfentry -mnop-mcount -fno-pie
+libs_w_bench_fentry   := -no-pie
+cflags_w_bench_throw  := -fcf-protection=none
+libs_w_bench_throw    := -Wl,--no-as-needed -lstdc++
