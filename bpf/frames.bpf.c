@@ -58,22 +58,31 @@ __noinline int aside_remove(struct qbpf_thread *t, __u32 i)
 	return 0;
 }
 
-/* Room for one more: the oldest is given up, its end is the least likely to come. */
+/* Room for one more: when all are taken, each is given up in its turn. */
 static __always_inline __u32 aside_make_room(struct qbpf_thread *t)
 {
-	__u64 oldest_ns = ~0ULL;
-	__u32 oldest = 0;
+	__u32 turn;
 
 	if (t->naside < QBPF_ASIDE_MAX)
 		return t->naside++;
-	for (__u32 i = 0; i < QBPF_ASIDE_MAX; i++) {
-		if (t->aside[i].start_ns < oldest_ns) {
-			oldest_ns = t->aside[i].start_ns;
-			oldest = i;
-		}
-	}
-	count_span(QBPF_COOKIE_SPAN(aside_at(t, oldest)->cookie), abandoned);
-	return oldest;
+	turn = t->aside_turn++;
+	count_span(QBPF_COOKIE_SPAN(aside_at(t, turn)->cookie), abandoned);
+	return turn;
+}
+
+/* frames[i], open, is given up if it is a function's, else set aside. */
+__noinline int frame_set_aside(struct qbpf_thread *t, __u32 i)
+{
+	struct qbpf_frame *f;
+
+	if (!t)
+		return 0;
+	f = frame_at(t, i);
+	if (is_function(f->cookie))
+		count_span(QBPF_COOKIE_SPAN(f->cookie), abandoned);
+	else
+		*aside_at(t, aside_make_room(t)) = *f;
+	return 0;
 }
 
 /*
@@ -87,18 +96,12 @@ __noinline int frames_set_aside(struct qbpf_thread *t, __u32 keep)
 	t->over = 0;
 	for (int i = 0; i < QBPF_FRAMES_MAX; i++) {
 		__u32 d = t->depth;
-		struct qbpf_frame *f;
 
 		if (d <= keep)
 			break;
-		f = frame_at(t, d - 1);
 		t->depth = d - 1;
-		if (!f->cookie)
-			continue;
-		if (is_function(f->cookie))
-			count_span(QBPF_COOKIE_SPAN(f->cookie), abandoned);
-		else
-			*aside_at(t, aside_make_room(t)) = *f;
+		if (frame_at(t, d - 1)->cookie)
+			frame_set_aside(t, d - 1);
 	}
 	return 0;
 }
