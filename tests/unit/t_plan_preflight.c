@@ -361,6 +361,77 @@ static void whole_spans(void **state)
 	close_code(&f);
 }
 
+static uint32_t rnd(uint64_t *s)
+{
+	*s = *s * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(*s >> 33);
+}
+
+/* Any bytes, any site: a verdict each, and what is armed is the start of an instruction. */
+static void fuzz(void **state)
+{
+	static const uint8_t pieces[][6] = {{NOP5},
+					    {0x90, NOP5},
+					    {0x48, 0x8d, 0x64, 0x24, 0x80},
+					    {0xf3, 0x0f, 0x1e, 0xfa},
+					    {0x48, 0x89, 0x7c, 0x24, 0xf8},
+					    {0x55},
+					    {0xc3},
+					    {0xeb, 0x03}};
+	static const size_t lens[] = {5, 6, 5, 4, 5, 1, 1};
+	size_t armed = 0, refused = 0, moved = 0;
+	uint64_t seed = 11;
+
+	(void)state;
+	for (int round = 0; round < 2000; round++) {
+		struct usdt_marker mk[8];
+		struct usdt_table mt = {.markers = mk, .n = 8};
+		struct plan_object o = {.path = "/bin/x", .markers = &mt};
+		const struct plan_process *proc = round & 1 ? &forks : &quiet;
+		struct plan *p = plan__new();
+		uint8_t code[128];
+		struct opened f;
+		size_t n = 0;
+
+		/* Half of them are whole instructions without jumps, the rest is anything. */
+		while (n + 6 < sizeof(code)) {
+			size_t k = rnd(&seed) % (round & 2 ? 7 : 8);
+
+			memcpy(code + n, pieces[k], 6);
+			n += round & 2 ? lens[k] : 1 + rnd(&seed) % 6;
+		}
+		memset(code + n, 0x90, sizeof(code) - n);
+		open_code(&f, code, sizeof(code));
+		o.img = f.img;
+		o.funcs = f.funcs;
+		for (int i = 0; i < 8; i++)
+			mk[i] = (struct usdt_marker){
+			    .provider = "p", .name = "m", .addr = T + rnd(&seed) % 140};
+		assert_int_equal(plan_select(p, &plain, &o, 0, 1, NULL), 0);
+		plan_preflight(p, &plain, &o, 1, proc, &new_kernel);
+		for (size_t i = 0; i < p->nsites; i++) {
+			const struct plan_site *s = &p->sites[i];
+
+			assert_int_not_equal(s->verdict, VERDICT_PENDING);
+			if (s->verdict == VERDICT_REFUSED) {
+				assert_non_null(s->reason);
+				refused++;
+				continue;
+			}
+			armed++;
+			moved += s->verdict == VERDICT_RELOCATED;
+			assert_int_not_equal(insn_classify(f.img, s->addr, NULL), INSN_BAD);
+			if (s->addr < T + sizeof(code) &&
+			    !red_zone_stepped_over(f.img, s->found_addr))
+				assert_true(insn_boundary(f.img, T, s->addr));
+		}
+		plan__free(p);
+		close_code(&f);
+	}
+	if (armed < 500 || refused < 500 || moved < 20)
+		fail_msg("%zu armed, %zu refused, %zu moved", armed, refused, moved);
+}
+
 static void words(void **state)
 {
 	enum return_way w;
@@ -378,9 +449,13 @@ static void words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(on_new_kernel),   cmocka_unit_test(on_old_kernel),
-	    cmocka_unit_test(when_it_forks),   cmocka_unit_test(by_unsafe),
-	    cmocka_unit_test(without_symbols), cmocka_unit_test(whole_spans),
+	    cmocka_unit_test(on_new_kernel),
+	    cmocka_unit_test(on_old_kernel),
+	    cmocka_unit_test(when_it_forks),
+	    cmocka_unit_test(by_unsafe),
+	    cmocka_unit_test(without_symbols),
+	    cmocka_unit_test(whole_spans),
+	    cmocka_unit_test(fuzz),
 	    cmocka_unit_test(words),
 	};
 
