@@ -17,6 +17,9 @@ from harness import Skip, attach_json, case, check, equal, main, spans, summary,
 BIN = (sorted(glob.glob("/usr/lib/postgresql/*/bin")) or [None])[-1]
 CLIENTS = 4
 TRANSACTIONS = 500
+# A backend's start is a transaction too, outside any query: one for each client, and one for the
+# connection by which pgbench looks at the server first.
+CONNECTIONS = CLIENTS + 1
 
 SCRIPT = """\\set a random(1, 1000)
 BEGIN;
@@ -124,7 +127,10 @@ def transactions_equal_pgbench():
         equal(done, CLIENTS * TRANSACTIONS, "pgbench did all")
         s = spans(doc)
         t = s["postgresql:transaction"]
-        equal(t["count"], done, "transactions")
+        equal(t["count"], done + CONNECTIONS, "transactions")
+        # They begin inside one query (BEGIN) and end inside another (COMMIT).
+        inside = tree_paths(doc)["postgresql:query/postgresql:transaction"]
+        equal(inside["count"], done, "transactions that clients began")
         equal(t.get("orphan_ends", 0), 0, "orphans")
         # BEGIN, UPDATE, SELECT, COMMIT: one simple query each
         equal(s["postgresql:query"]["count"], 4 * done, "queries")
@@ -141,7 +147,8 @@ def all_markers():
             q.wait_ready()
             done = pg.pgbench()
             doc = summary(q.stop())
-        equal(spans(doc)["postgresql:transaction"]["count"], done, "transactions")
+        t = spans(doc)["postgresql:transaction"]
+        equal(t["count"], done + CONNECTIONS, "transactions")
         check(len(doc["spans"]) > 20, "many spans")
         check(any(p.count("/") for p in tree_paths(doc)), "a call tree")
         equal(pg.sql("SELECT sum(v) FROM t").stdout.strip(), str(done), "the data is right")

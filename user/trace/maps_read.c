@@ -217,7 +217,8 @@ static int read_open_key(void *ctx, const void *key, const void *value)
 }
 
 /* The task iterator writes whole records; a read may still end inside one. */
-static int read_open_frames(struct qbpf_bpf *skel, struct snapshot *s)
+int maps_each_open_frame(struct qbpf_bpf *skel,
+			 void (*fn)(void *ctx, const struct qbpf_open_frame *f), void *ctx)
 {
 	struct qbpf_open_frame buf[256];
 	struct bpf_link *link;
@@ -246,7 +247,7 @@ static int read_open_frames(struct qbpf_bpf *skel, struct snapshot *s)
 		have += n;
 		whole = have / sizeof(buf[0]);
 		for (i = 0; i < whole; i++)
-			note_open(s, buf[i].span, buf[i].start_ns);
+			fn(ctx, &buf[i]);
 		have -= whole * sizeof(buf[0]);
 		memmove(buf, (char *)buf + whole * sizeof(buf[0]), have);
 	}
@@ -254,6 +255,11 @@ static int read_open_frames(struct qbpf_bpf *skel, struct snapshot *s)
 out:
 	bpf_link__destroy(link);
 	return err;
+}
+
+static void read_open_frame(void *ctx, const struct qbpf_open_frame *f)
+{
+	note_open(ctx, f->span, f->start_ns);
 }
 
 int maps_read(struct qbpf_bpf *skel, struct snapshot *s, struct err *e)
@@ -277,7 +283,7 @@ int maps_read(struct qbpf_bpf *skel, struct snapshot *s, struct err *e)
 	if (err)
 		goto out;
 	what = "open frames";
-	err = read_open_frames(skel, s);
+	err = maps_each_open_frame(skel, read_open_frame, s);
 out:
 	return err ? err_set(e, err, "cannot read the %s from the kernel: %s", what,
 			     strerror(-err))

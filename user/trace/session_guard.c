@@ -1,4 +1,174 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The guard's user-space half (bpf/guard.bpf.c, DESIGN.md): hooks the unwinder of every object that
+ * has one, and keeps the stack slots that the guard may have to write writable after a fork.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "elf/disasm.h"
+#include "log.h"
+#include "trace/maps_read.h"
 #include "trace/session_impl.h"
-void session__configure_guard(struct session *s, bool wanted){(void)s;(void)wanted;}
-int session__arm_guard(struct session *s, size_t from, struct err *e){(void)s;(void)from;(void)e;return 0;}
+
+enum hook_kind { HOOK_UNWIND, HOOK_CATCH, HOOK_BACKTRACE };
+
+static const struct {
+	const char *name;
+	enum hook_kind kind;
+} hooks[] = {
+	{"_Unwind_RaiseException", HOOK_UNWIND},
+	{"_Unwind_ForcedUnwind", HOOK_UNWIND},
+	{"_Unwind_Resume", HOOK_UNWIND},
+	{"_Unwind_Resume_or_Rethrow", HOOK_UNWIND},
+	{"_Unwind_Backtrace", HOOK_BACKTRACE},
+	{"__cxa_begin_catch", HOOK_CATCH},
+};
+
+void session__configure_guard(struct session *s, bool wanted)
+{
+	struct bpf_program *progs[] = {s->skel->progs.on_unwind, s->skel->progs.on_catch,
+				       s->skel->progs.on_backtrace,
+				       s->skel->progs.on_backtrace_end};
+
+	s->guard = wanted;
+	for (size_t i = 0; i < sizeof(progs) / sizeof(progs[0]); i++) {
+		bpf_program__set_autoload(progs[i], wanted);
+		if (wanted && s->multi)
+			bpf_program__set_expected_attach_type(progs[i], BPF_TRACE_UPROBE_MULTI);
+	}
+}
+
+static int hook_one(struct session *s, struct bpf_program *prog, size_t obj, uint64_t off)
+{
+	return armer__attach_extra(s->armer, prog, s->target, obj, off, 0);
+}
+
+/* Each way out of _Unwind_Backtrace. */
+static int hook_returns(struct session *s, size_t obj, const struct elf_func *f)
+{
+	const struct elf_image *img = s->target->objects[obj].img;
+	struct func_facts facts = {0};
+	uint64_t off;
+	int err;
+
+	err = func_facts__read(img, f->addr, f->size, &facts);
+	if (err)
+		return err;
+	if (!facts.decoded || !facts.nret || facts.has_cond_tail || facts.ntail)
+		err = -EOPNOTSUPP;
+	for (unsigned int i = 0; i < facts.nret && !err; i++) {
+		err = elf_image__addr_to_off(img, facts.rets[i], &off);
+		if (!err)
+			err = hook_one(s, s->skel->progs.on_backtrace_end, obj, off);
+	}
+	func_facts__clear(&facts);
+	return err;
+}
+
+static int hook_function(struct session *s, size_t obj, const struct elf_func *f,
+			 enum hook_kind kind)
+{
+	int err;
+
+	switch (kind) {
+	case HOOK_UNWIND:
+		return hook_one(s, s->skel->progs.on_unwind, obj, f->off);
+	case HOOK_CATCH:
+		return hook_one(s, s->skel->progs.on_catch, obj, f->off);
+	default:
+		err = hook_returns(s, obj, f);
+		return err ? err : hook_one(s, s->skel->progs.on_backtrace, obj, f->off);
+	}
+}
+
+static int hook_object(struct session *s, size_t obj, struct err *e)
+{
+	const struct func_table *t;
+	uint64_t last = 0;
+	int err;
+
+	err = target__read_one(s->target, obj, TARGET_MARKERS | TARGET_FUNCS, e);
+	if (err)
+		return err;
+	t = s->target->objects[obj].funcs;
+	for (size_t i = 0; t && i < t->n; i++) {
+		const struct elf_func *f = &t->funcs[i];
+
+		if (f->flags & (FUNC_IMPORTED | FUNC_IFUNC) || f->addr == last)
+			continue;
+		for (size_t k = 0; k < sizeof(hooks) / sizeof(hooks[0]); k++) {
+			if (strcmp(f->name, hooks[k].name))
+				continue;
+			last = f->addr;
+			err = hook_function(s, obj, f, hooks[k].kind);
+			if (err)
+				return err_set(e, err, "the guard cannot hook %s in %s: %s",
+					       f->name, s->target->objects[obj].path,
+					       arm_strerror(err, false));
+			s->guard_hooks += hooks[k].kind == HOOK_UNWIND;
+		}
+	}
+	return 0;
+}
+
+int session__arm_guard(struct session *s, size_t from, struct err *e)
+{
+	int err = 0;
+
+	if (!s->guard)
+		return 0;
+	for (size_t i = from; i < s->target->nobjects && !err; i++)
+		if (!s->target->objects[i].unusable)
+			err = hook_object(s, i, e);
+	if (!err && !from && !s->guard_hooks)
+		err = err_set(e, -EOPNOTSUPP,
+			      "--returns guard: no unwinder was found in the target (libgcc linked "
+			      "in statically and stripped?)");
+	if (!err && !from)
+		log_info("the guard is on: it writes return addresses into the target's stacks "
+			 "when an exception passes (the kernel logs a warning about that)");
+	return err;
+}
+
+/*
+ * fork makes the stack's pages copy-on-write, and BPF cannot write to such. A write by
+ * process_vm_writev from an address that cannot be read makes the page private and then
+ * fails, having changed nothing.
+ */
+static void make_writable(pid_t pid, uint64_t slot)
+{
+	struct iovec local = {.iov_base = (void *)8, .iov_len = 8};
+	struct iovec remote = {.iov_base = (void *)(uintptr_t)slot, .iov_len = 8};
+
+	if (process_vm_writev(pid, &local, 1, &remote, 1, 0) < 0 && errno != EFAULT)
+		log_dbg("process %d: stack at 0x%llx: %s", pid, (unsigned long long)slot,
+			strerror(errno));
+}
+
+struct fork_fix {
+	pid_t parent, child;
+};
+
+static void fix_frame(void *ctx, const struct qbpf_open_frame *f)
+{
+	const struct fork_fix *fix = ctx;
+
+	if (!f->slot || (pid_t)f->tgid != fix->parent)
+		return;
+	make_writable(fix->parent, f->slot);
+	make_writable(fix->child, f->slot);
+}
+
+void session__guard_fork(struct session *s, pid_t parent, pid_t child)
+{
+	struct fork_fix fix = {.parent = parent, .child = child};
+
+	if (s->guard)
+		maps_each_open_frame(s->skel, fix_frame, &fix);
+}

@@ -31,6 +31,8 @@ struct session {
 	size_t span_room, site_room; /* entries of span_counts and sites */
 	bool multi;
 	bool hooked;   /* the dynamic linker reports new objects */
+	bool guard;	   /* its programs are loaded */
+	size_t guard_hooks; /* entries of unwinders that are hooked */
 	bool fork_tried; /* kernel.nop5_fork_unsafe is known */
 	bool rescan;   /* asked for by a notice */
 	bool ended;
@@ -48,6 +50,7 @@ void session__hook_ldso(struct session *s, size_t from);
 /* session_guard.c: the unwinder's entry points for --returns guard, of objects[from ..). */
 void session__configure_guard(struct session *s, bool wanted); /* before loading */
 int session__arm_guard(struct session *s, size_t from, struct err *e);
+void session__guard_fork(struct session *s, pid_t parent, pid_t child);
 
 /* session_budget.c */
 int session__keep_budget(struct session *s, struct err *e);

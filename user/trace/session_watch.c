@@ -82,6 +82,7 @@ static int on_notice(void *ctx, void *data, size_t size)
 		s->rescan = true;
 		break;
 	case QBPF_NOTICE_FORK:
+		session__guard_fork(s, (pid_t)n->tgid, (pid_t)n->arg);
 		if (!s->o.follow)
 			break;
 		/* It may be gone again already: then its frames are all that is left of it. */
