@@ -68,10 +68,13 @@ static const struct qbpf_node_cell new_instant_cell = {};
 static __u32 last_node = 0;
 static bool nodes_full = false;
 
-/* 0: it exists now, whoever made it. */
+/*
+ * 0: it exists now, whoever made it. An int, because map operations returned one until 6.4
+ * (d7ba4cc900bf): the upper half of a negative result is then not set.
+ */
 #define create(map, key, value)                                                                    \
 	({                                                                                         \
-		long err_ = -1;                                                                    \
+		int err_ = -1;                                                                     \
 		for (int i_ = 0; i_ < ALLOC_TRIES; i_++) {                                         \
 			err_ = bpf_map_update_elem(map, key, value, BPF_NOEXIST);                  \
 			if (!err_ || err_ == -EEXIST || err_ == -E2BIG)                            \
@@ -84,7 +87,7 @@ __noinline __u32 node_new(__u32 parent, __u32 span)
 {
 	struct qbpf_node_key key = {.parent = parent, .span = span};
 	struct qbpf_node val = {}, *n;
-	long err;
+	int err;
 
 	/* Nodes are never removed; without this each hit would try, and use up an id. */
 	if (nodes_full)

@@ -230,7 +230,7 @@ static __always_inline int begin_key(struct pt_regs *ctx, __u64 cookie)
 {
 	struct qbpf_open open = {.tid = bpf_get_current_pid_tgid()};
 	struct qbpf_open_key key = {};
-	long err;
+	int err; /* see create() in cells.bpf.c */
 
 	if (!open_key(ctx, cookie, &key))
 		return 0;
