@@ -39,6 +39,7 @@ class File:
         self.tap, self.where = tap, f"{kernel} {name}"
         self.planned = self.seen = self.failed = 0
         self.remark = ""
+        self.explaining = False  # after a failed case: the remarks that follow say why
 
     def line(self, line):
         m = PLAN.match(line)
@@ -47,19 +48,22 @@ class File:
             return
         m = CASE.match(line)
         if not m:
-            self.remark = line.strip("# ") if line.startswith("#") else self.remark
+            if line.startswith("#"):
+                self.remark = line.strip("# ")
+                if self.explaining:
+                    self.tap.remark(self.remark)
             return
         self.seen += 1
+        self.explaining = bool(m.group(1))
         skip = SKIP.search(m.group(2))
         if skip:
             name = m.group(2)[: skip.start()].strip(" -")
             # cmocka prints the name where others give the reason.
             name, why = (name, skip.group(1)) if name else (skip.group(1), self.remark)
+            self.explaining = False
             self.tap.case(True, f"{self.where}: {name}", why)
         else:
             self.failed += bool(m.group(1))
-            if m.group(1) and self.remark:
-                self.tap.remark(self.remark)
             self.tap.case(not m.group(1), f"{self.where}: {m.group(2)}")
         self.remark = ""
 

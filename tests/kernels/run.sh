@@ -108,7 +108,8 @@ boot()
 {
 	local kernel=$1 log=$2
 
-	timeout -k 5 "$BOOT_TIMEOUT_S" nice qemu-system-x86_64 -accel tcg,thread=multi \
+	# --foreground: it stays in our process group, and dies with it.
+	exec timeout --foreground -k 5 "$BOOT_TIMEOUT_S" nice qemu-system-x86_64 -accel tcg,thread=multi \
 		-cpu max,-cx16 -smp 2 -m 1024 -nographic -no-reboot -net none \
 		-kernel "$kernel" -initrd "$CACHE/initramfs.cpio" \
 		-append "console=ttyS0 panic=-1 quiet loglevel=2 QBPF_TEST_SCALE=$QBPF_TEST_SCALE" \
