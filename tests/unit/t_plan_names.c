@@ -55,20 +55,23 @@ static void globs(void **state)
 	assert_false(glob_is_wild("a\\*"));
 }
 
-static void literal_run(void **state)
+static void literal_runs(void **state)
 {
 	static const struct {
-		const char *glob, *run;
-	} rows[] = {{"*", ""},	  {"abc", "abc"},	    {"ab*cde?f", "cde"}, {"[xyz]q", "q"},
-		    {"a[b", "a"}, {"ns::*::run*", "::run"}, {"\\*abc", "abc"}};
-	const char *run;
+		const char *glob, *runs; /* by blanks */
+	} rows[] = {{"*", ""},	       {"abc", "abc"},	 {"ab*cde?f", "ab cde f"},
+		    {"[xyz]q", "q"},   {"a[b", "a b"},	 {"ns::*::run*", "ns:: ::run"},
+		    {"\\*abc", "abc"}, {"a\\*b", "a b"}, {"", ""}};
+	const char *rest, *run;
+	char seen[64];
+	size_t n;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		size_t n = glob_literal(rows[i].glob, &run);
-
-		if (n != strlen(rows[i].run) || memcmp(run, rows[i].run, n))
-			fail_msg("%s: %.*s", rows[i].glob, (int)n, run);
+		seen[0] = 0;
+		for (rest = rows[i].glob; (n = glob_next_run(&rest, &run));)
+			sprintf(seen + strlen(seen), "%s%.*s", seen[0] ? " " : "", (int)n, run);
+		assert_string_equal(seen, rows[i].runs);
 	}
 }
 
@@ -187,6 +190,8 @@ static void tokens(void **state)
 	    {"Foo<Longer>::x", "Foo"},
 	    {"inte", "inte"},
 	    {"in", ""},
+	    {"{lambda()#12}", ""},
+	    {"[abi:cxx11]", "cxx11"},
 	};
 	const char *token;
 
@@ -246,8 +251,8 @@ static void fuzz(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(globs), cmocka_unit_test(literal_run), cmocka_unit_test(split),
-	    cmocka_unit_test(typed), cmocka_unit_test(tokens),	    cmocka_unit_test(fuzz),
+	    cmocka_unit_test(globs), cmocka_unit_test(literal_runs), cmocka_unit_test(split),
+	    cmocka_unit_test(typed), cmocka_unit_test(tokens),	     cmocka_unit_test(fuzz),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -218,7 +218,7 @@ static const char abbreviated[] =
     "thunk non virtual covariant return guard variable clone TLS init wrapper function for "
     "initializer typeinfo vtable construction true false "
     "u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64 str impl dyn mut as closure "
-    "shim ";
+    "shim abi ";
 
 size_t mangled_token(const char *s, size_t len, const char **token)
 {
@@ -233,7 +233,7 @@ size_t mangled_token(const char *s, size_t len, const char **token)
 			continue;
 		}
 		n = i - start;
-		if (n > best && ascii && !angle &&
+		if (n > best && ascii && !angle && !isdigit((unsigned char)s[start]) &&
 		    !memmem(abbreviated, sizeof(abbreviated) - 1, s + start, n)) {
 			best = n;
 			*token = s + start;

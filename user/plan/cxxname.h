@@ -22,7 +22,8 @@ bool name_is_mangled(const char *raw);
 /*
  * The longest word in s[0 .. len) (up to `max` bytes, returned as its length) that must stand in
  * a mangled name as it stands in the demangled one; 0: there is none. Words that mangling
- * abbreviates (int, std, allocator, operator ...), also in part, do not count.
+ * abbreviates (int, std, allocator, operator ...), also in part, do not count, nor do numbers
+ * (the second lambda is E0_).
  */
 size_t mangled_token(const char *s, size_t len, const char **token);
 

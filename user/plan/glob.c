@@ -98,26 +98,23 @@ bool glob_match(const char *g, const char *s)
 	return glob_match_n(g, s, strlen(s));
 }
 
-size_t glob_literal(const char *g, const char **run)
+size_t glob_next_run(const char **glob, const char **run)
 {
-	const char *start = g, *end;
-	size_t best = 0;
+	const char *g = *glob, *end;
 
 	*run = g;
-	for (;; g++) {
-		if (*g && *g != '*' && *g != '?' && *g != '[' && *g != '\\')
+	for (; *g; g++) {
+		if (*g != '*' && *g != '?' && *g != '[' && *g != '\\')
 			continue;
-		if ((size_t)(g - start) > best) {
-			best = g - start;
-			*run = start;
-		}
-		if (!*g)
-			return best;
+		if (g != *run)
+			break;
 		end = *g == '[' ? set_end(g) : NULL;
 		if (end)
 			g = end - 1;
 		else if (*g == '\\' && g[1])
 			g++;
-		start = g + 1;
+		*run = g + 1;
 	}
+	*glob = g;
+	return g - *run;
 }

@@ -13,7 +13,8 @@
 bool glob_is_wild(const char *glob);
 bool glob_match(const char *glob, const char *s);
 bool glob_match_n(const char *glob, const char *s, size_t len);
-/* The longest run of ordinary characters, which every match contains. */
-size_t glob_literal(const char *glob, const char **run);
+/* The next run of ordinary characters, all of which every match contains; moves *glob behind it.
+ * 0: there is none. */
+size_t glob_next_run(const char **glob, const char **run);
 
 #endif

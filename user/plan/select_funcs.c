@@ -37,21 +37,25 @@ const char *func_name(const struct func_table *t, size_t i)
 	return func_table__demangled((struct func_table *)(uintptr_t)t, i);
 }
 
+#define TOKENS_MAX 4
+
 struct glob {
 	const char *text;
-	const char *token; /* stands in every raw name that can match */
-	size_t token_len;
+	const char *token[TOKENS_MAX]; /* each stands in every raw name that can match */
+	size_t len[TOKENS_MAX], n;
 };
 
 static bool glob_takes(const struct glob *g, const struct func_table *t, size_t i)
 {
 	const char *raw = t->funcs[i].name, *name;
+	size_t k, len = strlen(raw);
 	struct cxx_name part;
 
 	if (!name_is_mangled(raw))
-		return glob_match(g->text, raw);
-	if (g->token_len && !memmem(raw, strlen(raw), g->token, g->token_len))
-		return false;
+		return glob_match_n(g->text, raw, len);
+	for (k = 0; k < g->n; k++)
+		if (!memmem(raw, len, g->token[k], g->len[k]))
+			return false;
 	name = func_name(t, i);
 	if (glob_match(g->text, name) || glob_match(g->text, raw))
 		return true;
@@ -63,12 +67,14 @@ static bool glob_takes(const struct glob *g, const struct func_table *t, size_t 
 static int find_glob(struct func_hits *h, const struct func_table *t, const char *pattern)
 {
 	struct glob g = {.text = pattern};
-	const char *run;
+	const char *run, *rest = pattern;
 	size_t i, len;
 	int err = 0;
 
-	len = glob_literal(pattern, &run);
-	g.token_len = mangled_token(run, len, &g.token);
+	while (g.n < TOKENS_MAX && (len = glob_next_run(&rest, &run))) {
+		g.len[g.n] = mangled_token(run, len, &g.token[g.n]);
+		g.n += g.len[g.n] > 0;
+	}
 	for (i = 0; !err && i < t->n; i++)
 		if (glob_takes(&g, t, i))
 			err = push(h, i);
