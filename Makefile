@@ -5,6 +5,8 @@
 # order of the layering, so that an include in the wrong direction does not link in the unit tests.
 
 BUILD	?= build
+# make V=1 shows the commands
+Q	:= $(if $(V),,@)
 PREFIX	?= /usr/local
 DESTDIR	?=
 CC	?= gcc
@@ -49,54 +51,65 @@ $(BUILD)/gen/vmlinux.h: $(VMLINUX_H)
 ifdef VMLINUX_H
 	cp $(VMLINUX_H) $@
 else
-	$(BPFTOOL) btf dump file /sys/kernel/btf/vmlinux format c > $@
+	@echo "  GEN   $@"
+	$(Q)$(BPFTOOL) btf dump file /sys/kernel/btf/vmlinux format c > $@
 endif
 
 # -mcpu=v3: atomics that return a value, and 32-bit jumps.
 $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c $(BUILD)/gen/vmlinux.h
 	@mkdir -p $(@D)
-	$(CLANG) --target=bpf -mcpu=v3 -D__TARGET_ARCH_x86 -g -O2 -Wall -Wno-unknown-attributes \
+	@echo "  BPF   $@"
+	$(Q)$(CLANG) --target=bpf -mcpu=v3 -D__TARGET_ARCH_x86 -g -O2 -Wall -Wno-unknown-attributes \
 		-Iinclude -Ibpf -I$(BUILD)/gen -MMD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@
 
 $(BUILD)/bpf/qbpf.o: $(patsubst bpf/%.c,$(BUILD)/bpf/%.o,$(BPF_SRC))
-	$(BPFTOOL) gen object $@ $^
+	@echo "  GEN   $@"
+	$(Q)$(BPFTOOL) gen object $@ $^
 
 $(BUILD)/skel/qbpf.skel.h: $(BUILD)/bpf/qbpf.o
 	@mkdir -p $(@D)
-	$(BPFTOOL) gen skeleton $< name qbpf_bpf > $@
+	@echo "  GEN   $@"
+	$(Q)$(BPFTOOL) gen skeleton $< name qbpf_bpf > $@
 
 $(BUILD)/skel/%.skel.h: $(BUILD)/bpf/%.bpf.o
 	@mkdir -p $(@D)
-	$(BPFTOOL) gen skeleton $< name $(subst -,_,$*)_bpf > $@
+	@echo "  GEN   $@"
+	$(Q)$(BPFTOOL) gen skeleton $< name $(subst -,_,$*)_bpf > $@
 
 # --- user space ---------------------------------------------------------------------------------
 
 $(BUILD)/user/%.o: user/%.c | $(SKELS)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(BASE_CFLAGS) -MMD -MP -c $< -o $@
+	@echo "  CC    $@"
+	$(Q)$(CC) $(CPPFLAGS) $(BASE_CFLAGS) -MMD -MP -c $< -o $@
 
 define archive_rule
 $(BUILD)/lib$(1).a: $(call obj,$(1))
 	@rm -f $$@
-	$(AR) rcs $$@ $$^
+	@echo "  AR    $$@"
+	$(Q)$(AR) rcs $$@ $$^
 $(BUILD)/san/lib$(1).a: $(call san_obj,$(1))
 	@rm -f $$@
-	$(AR) rcs $$@ $$^
+	@echo "  AR    $$@"
+	$(Q)$(AR) rcs $$@ $$^
 endef
 $(foreach a,$(AREAS) trace cmd,$(eval $(call archive_rule,$(a))))
 
 # The pure areas never see a skeleton, so they build without clang or bpftool.
 $(foreach a,$(AREAS),$(call obj,$(a))): $(BUILD)/user/%.o: user/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(BASE_CFLAGS) -MMD -MP -c $< -o $@
+	@echo "  CC    $@"
+	$(Q)$(CC) $(CPPFLAGS) $(BASE_CFLAGS) -MMD -MP -c $< -o $@
 
 $(BUILD)/san/user/%.o: user/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(BASE_CFLAGS) -O1 $(SAN) -MMD -MP -c $< -o $@
+	@echo "  CC    $@"
+	$(Q)$(CC) $(CPPFLAGS) $(BASE_CFLAGS) -O1 $(SAN) -MMD -MP -c $< -o $@
 
 LIBS	:= $(foreach a,cmd trace out model plan elf,$(BUILD)/lib$(a).a)
 $(BUILD)/qbpf: $(BUILD)/user/main.o $(LIBS)
-	$(CC) $(LDFLAGS) $< $(LIBS) $(LDLIBS_ALL) -o $@
+	@echo "  CC    $@"
+	$(Q)$(CC) $(LDFLAGS) $< $(LIBS) $(LDLIBS_ALL) -o $@
 
 # --- tests --------------------------------------------------------------------------------------
 
@@ -118,7 +131,8 @@ area_of	 = $(word 2,$(subst _, ,$(notdir $(1))))
 
 $(UNITS): $(BUILD)/tests/%: tests/unit/%.c $$(foreach a,$$(deps_$$(call area_of,$$*)),$(BUILD)/san/lib$$(a).a)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -Itests/unit $(BASE_CFLAGS) -O1 $(SAN) -MMD -MP -MF $@.d $< \
+	@echo "  CC    $@"
+	$(Q)$(CC) $(CPPFLAGS) -Itests/unit $(BASE_CFLAGS) -O1 $(SAN) -MMD -MP -MF $@.d $< \
 		$(filter %.a,$^) -lcmocka $(libs_$(call area_of,$*)) -lpthread -o $@
 
 # tests/bpf/t_*.c are linked with everything but the commands and run as root; t_NAME_work.cc, where
@@ -128,12 +142,14 @@ BPFTS	 := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(BPFT_SRC))
 BPFT_LIBS := $(foreach a,trace out model plan elf,$(BUILD)/lib$(a).a)
 $(BUILD)/tests/bpf/%_work.o: tests/bpf/%_work.cc
 	@mkdir -p $(@D)
-	$(CXX) -Itests/bpf -Wall -Wextra -O2 -g -MMD -MP -c $< -o $@
+	@echo "  CXX   $@"
+	$(Q)$(CXX) -Itests/bpf -Wall -Wextra -O2 -g -MMD -MP -c $< -o $@
 
 bpft_work = $(patsubst %.cc,$(BUILD)/%.o,$(wildcard tests/bpf/$(1)_work.cc))
 $(BUILD)/tests/bpf/%: tests/bpf/%.c $$(call bpft_work,$$*) $(BPFT_LIBS) $(SKELS)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -Itests/bpf $(BASE_CFLAGS) -MMD -MP -MF $@.d $< $(filter %.o,$^) \
+	@echo "  CC    $@"
+	$(Q)$(CC) $(CPPFLAGS) -Itests/bpf $(BASE_CFLAGS) -MMD -MP -MF $@.d $< $(filter %.o,$^) \
 		$(BPFT_LIBS) -lcmocka $(LDLIBS_ALL) $(if $(filter %.o,$^),-lstdc++) -o $@
 
 # Workloads: tests/workloads/w_NAME.{c,cc,S}; cflags_w_NAME and libs_w_NAME in flags.mk.
@@ -142,16 +158,19 @@ WORK_SRC := $(wildcard tests/workloads/w_*.c tests/workloads/w_*.cc)
 WORKS	 := $(sort $(patsubst tests/workloads/%,$(BUILD)/tests/%,$(basename $(WORK_SRC))) $(EXTRA_WORKS))
 $(BUILD)/tests/w_%: tests/workloads/w_%.c
 	@mkdir -p $(@D)
-	$(CC) -Iinclude -O2 -g -MMD -MP -MF $@.d $(cflags_w_$*) $< -o $@ $(libs_w_$*) -lpthread -lm
+	@echo "  CC    $@"
+	$(Q)$(CC) -Iinclude -O2 -g -MMD -MP -MF $@.d $(cflags_w_$*) $< -o $@ $(libs_w_$*) -lpthread -lm
 $(BUILD)/tests/w_%: tests/workloads/w_%.cc
 	@mkdir -p $(@D)
-	$(CXX) -Iinclude -O2 -g -MMD -MP -MF $@.d $(cflags_w_$*) $< -o $@ $(libs_w_$*) -lpthread -lm
+	@echo "  CXX   $@"
+	$(Q)$(CXX) -Iinclude -O2 -g -MMD -MP -MF $@.d $(cflags_w_$*) $< -o $@ $(libs_w_$*) -lpthread -lm
 
 # The full-screen view on snapshots made by hand, for tests/e2e/t_tui.py.
 TUI_LIBS := $(foreach a,$(deps_out),$(BUILD)/lib$(a).a)
 $(BUILD)/tests/tui_driver: tests/e2e/tui_driver.c $(TUI_LIBS)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(BASE_CFLAGS) -MMD -MP -MF $@.d $< $(TUI_LIBS) $(libs_out) -o $@
+	@echo "  CC    $@"
+	$(Q)$(CC) $(CPPFLAGS) $(BASE_CFLAGS) -MMD -MP -MF $@.d $< $(TUI_LIBS) $(libs_out) -o $@
 
 .PHONY: tests check setup unit
 tests: all $(UNITS) $(BPFTS) $(WORKS) $(BUILD)/tests/tui_driver

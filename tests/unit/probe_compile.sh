@@ -202,9 +202,9 @@ for cc in gcc clang; do
 	$cc $flags -DWITHOUT -c "$tmp/cost.c" -o "$tmp/b.o"
 	diff <(code "$tmp/a.o" | grep -v -E "$site") <(code "$tmp/b.o") >"$tmp/log"
 	ok "idle: $cc: a marker adds nop, lea, nop, lea and nothing else" $? "$tmp/log"
-	# one marker of three instructions; with gcc three more, and a span's two
-	want=3
-	[ $cc = gcc ] && want=18
+	# one marker of four instructions; with gcc three more, and a span's two
+	want=4
+	[ $cc = gcc ] && want=24
 	found=$(code "$tmp/a.o" | grep -c -E "$site")
 	echo "$found lines of markers, expected $want" >"$tmp/log"
 	[ "$found" -eq $want ]

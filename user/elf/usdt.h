@@ -10,6 +10,7 @@
 #include "elf/usdt_arg.h"
 
 #define USDT_ARGS_MAX 12
+#define QBPF_FUNC_PROVIDER "qbpf_func" /* of the markers that QBPF_FUNC() places */
 
 struct usdt_marker {
 	const char *provider; /* owned by the image's marker table */

@@ -197,7 +197,7 @@ int usdt_func__name(const struct elf_image *img, struct usdt_table *t)
 		goto out;
 	complete(img, t, &r);
 	for (size_t i = 0; i < t->n && !err; i++)
-		if (!strcmp(t->markers[i].provider, "qbpf_func"))
+		if (!strcmp(t->markers[i].provider, QBPF_FUNC_PROVIDER))
 			err = name_marker(t, &r, &t->markers[i]);
 out:
 	free(r.v);

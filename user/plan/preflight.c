@@ -64,6 +64,9 @@ void site__move(const struct preflight *pf, struct plan_site *s, uint64_t addr,
 		site__refuse(s, "0x%llx lies in no segment", (unsigned long long)addr);
 		return;
 	}
+	/* Such an argument is told by its distance from where the probe fires. */
+	if (s->has_arg && s->arg.rip_rel)
+		s->arg.off += (int64_t)(s->addr - addr);
 	s->addr = addr;
 	s->off = off;
 	s->price = price_of(pf, class);

@@ -205,7 +205,12 @@ static int new_span(struct plan *p, const char *provider, const char *name, enum
 	*span = 0;
 	if (plan__known(p, "marker:%u:%s:%s", object, provider, name))
 		return 0;
-	if (asprintf(&full, "%s:%s", provider, name) < 0)
+	/* QBPF_FUNC() is there to have a function under its own name. */
+	if (!strcmp(provider, QBPF_FUNC_PROVIDER))
+		full = strdup(name);
+	else if (asprintf(&full, "%s:%s", provider, name) < 0)
+		full = NULL;
+	if (!full)
 		return -ENOMEM;
 	*span = plan__add_span(p, full, kind, object, path);
 	if (*span)

@@ -314,7 +314,8 @@ static int arm_from(struct session *s, size_t from_site, size_t from_object, str
 	err = session__arm_guard(s, from_object, e);
 	if (err)
 		return err;
-	return armer__arm(s->armer, s->plan, s->target, from_site, e);
+	/* From the first: a span by hand may have waited for an end in a library opened late. */
+	return armer__arm(s->armer, s->plan, s->target, 0, e);
 }
 
 int session__arm(struct session *s, struct err *e)

@@ -226,8 +226,10 @@ static int object_add(struct target *t, struct map_object *m, struct err *e)
 	o->is_ldso = m->is_ldso;
 	o->is_libc = m->is_ldso || is_c_library(o->path);
 	o->deleted = m->deleted;
-	if (o->fd < 0) {
-		snprintf(buf, sizeof(buf), "cannot be opened: %s", strerror(m->open_errno));
+	if (o->fd < 0 || m->open_errno) {
+		snprintf(buf, sizeof(buf), "the mapped file cannot be opened: %s",
+			 m->open_errno == EXDEV ? "what is at its path may be another"
+						: strerror(m->open_errno));
 		o->unusable = strdup(buf);
 	}
 	return 0;
