@@ -18,10 +18,10 @@ struct command {
 };
 
 static const struct command commands[] = {
-	{"attach", cmd_attach, "trace a running process"},
-	{"run", cmd_run, "start a program and trace it from its first instruction"},
-	{"list", cmd_list, "what can be probed in a process or a file, and what it costs"},
-	{"doctor", cmd_doctor, "what this host can do, what it lacks, and what to do about it"},
+    {"attach", cmd_attach, "trace a running process"},
+    {"run", cmd_run, "start a program and trace it from its first instruction"},
+    {"list", cmd_list, "what can be probed in a process or a file, and what it costs"},
+    {"doctor", cmd_doctor, "what this host can do, what it lacks, and what to do about it"},
 };
 
 #define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))

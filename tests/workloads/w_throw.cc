@@ -11,7 +11,10 @@ static volatile int sink;
 static volatile unsigned long destroyed;
 
 struct Guarded {
-	~Guarded() { __atomic_add_fetch(&destroyed, 1, __ATOMIC_RELAXED); }
+	~Guarded()
+	{
+		__atomic_add_fetch(&destroyed, 1, __ATOMIC_RELAXED);
+	}
 };
 
 NOINLINE int thrower(int x)

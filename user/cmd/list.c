@@ -134,15 +134,15 @@ static int list(struct options *o, struct err *e)
 	host__plan_kernel(host, &kernel);
 	target__facts(t, &proc);
 	if (proc.can_fork)
-		kernel.nop5_fork_unsafe = host__can_trace(host, NULL) ? kernel.nop5_optimised
-								      : host__nop5_fork_unsafe(host);
+		kernel.nop5_fork_unsafe = host__can_trace(host, NULL)
+					      ? kernel.nop5_optimised
+					      : host__nop5_fork_unsafe(host);
 	plan_preflight(p, &o->plan, t->plan_objects, t->nobjects, &proc, &kernel);
 	if (!host__can_trace(host, NULL))
 		session__measure_host(host, &price);
 	err = list_write(o, p, t, price.ns, e);
 	if (!err && !all)
-		plan_unmatched(p, &o->plan, t->plan_objects, t->nobjects, warn_unmatched,
-			       &missing);
+		plan_unmatched(p, &o->plan, t->plan_objects, t->nobjects, warn_unmatched, &missing);
 	if (missing)
 		err = err_set(e, -ENOENT, "no such probe");
 out:

@@ -36,31 +36,31 @@ enum {
 #define TRACE (OPT_ATTACH | OPT_RUN)
 
 static const struct option_def defs[] = {
-	{'p', "pid", "PID[,PID...]", OPT_ATTACH | OPT_LIST, "Target", "the process to look at"},
-	{'u', "marker", "GLOB", ALL, "What to trace",
-	 "USDT markers provider:name (default: all but the C library's)"},
-	{'f', "function", "GLOB", ALL, "What to trace",
-	 "functions, demangled or raw; OBJ!GLOB limits it to one object"},
-	{'s', "span", "NAME=BEGIN..END[,key=argN]", ALL, "What to trace",
-	 "a span by hand; a key pairs across threads"},
-	{CODE_RETURNS, "returns", "auto|guard|uretprobe|ret|none", ALL, "What to trace",
-	 "how function ends are seen (default auto)"},
-	{CODE_UNSAFE, "unsafe", NULL, ALL, "What to trace", "arm what preflight refuses"},
-	{CODE_MAX_SPANS, "max-spans", "N", ALL, "What to trace",
-	 "refuse a selection of more spans (default 4096)"},
-	{CODE_FOLLOW, "follow", NULL, TRACE, "How", "forked children too"},
-	{CODE_WAIT, "wait", NULL, TRACE, "How",
-	 "go on when nothing matches yet: a library may be opened later"},
-	{'d', "duration", "SEC", TRACE, "How", "stop after SEC seconds"},
-	{'i', "interval", "SEC", TRACE, "How", "interval of the live view and of reports"},
-	{CODE_MAX_OVERHEAD, "max-overhead", "PCT", TRACE, "How",
-	 "detach the dearest spans above PCT % of one CPU"},
-	{CODE_JSON, "json", "[=FILE]", ALL, "Output",
-	 "one JSON document, on stdout or in FILE (with -i: a line per interval)"},
-	{CODE_PLAIN, "plain", NULL, TRACE, "Output", "no full-screen view"},
-	{'v', "verbose", NULL, ALL, "Output", "say more (-vv: libbpf too)"},
-	{'q', "quiet", NULL, ALL, "Output", "errors only on stderr"},
-	{'h', "help", NULL, ALL, "Output", "this text"},
+    {'p', "pid", "PID[,PID...]", OPT_ATTACH | OPT_LIST, "Target", "the process to look at"},
+    {'u', "marker", "GLOB", ALL, "What to trace",
+     "USDT markers provider:name (default: all but the C library's)"},
+    {'f', "function", "GLOB", ALL, "What to trace",
+     "functions, demangled or raw; OBJ!GLOB limits it to one object"},
+    {'s', "span", "NAME=BEGIN..END[,key=argN]", ALL, "What to trace",
+     "a span by hand; a key pairs across threads"},
+    {CODE_RETURNS, "returns", "auto|guard|uretprobe|ret|none", ALL, "What to trace",
+     "how function ends are seen (default auto)"},
+    {CODE_UNSAFE, "unsafe", NULL, ALL, "What to trace", "arm what preflight refuses"},
+    {CODE_MAX_SPANS, "max-spans", "N", ALL, "What to trace",
+     "refuse a selection of more spans (default 4096)"},
+    {CODE_FOLLOW, "follow", NULL, TRACE, "How", "forked children too"},
+    {CODE_WAIT, "wait", NULL, TRACE, "How",
+     "go on when nothing matches yet: a library may be opened later"},
+    {'d', "duration", "SEC", TRACE, "How", "stop after SEC seconds"},
+    {'i', "interval", "SEC", TRACE, "How", "interval of the live view and of reports"},
+    {CODE_MAX_OVERHEAD, "max-overhead", "PCT", TRACE, "How",
+     "detach the dearest spans above PCT % of one CPU"},
+    {CODE_JSON, "json", "[=FILE]", ALL, "Output",
+     "one JSON document, on stdout or in FILE (with -i: a line per interval)"},
+    {CODE_PLAIN, "plain", NULL, TRACE, "Output", "no full-screen view"},
+    {'v', "verbose", NULL, ALL, "Output", "say more (-vv: libbpf too)"},
+    {'q', "quiet", NULL, ALL, "Output", "errors only on stderr"},
+    {'h', "help", NULL, ALL, "Output", "this text"},
 };
 
 #define NDEFS (sizeof(defs) / sizeof(defs[0]))
@@ -184,8 +184,7 @@ static int apply(struct options *o, int code, char *arg)
 	case CODE_MAX_SPANS:
 		err = parse_number("--max-spans", arg, 1, &v);
 		if (!err)
-			o->plan.max_spans = v < QBPF_SPANS_MAX / 2 ? (size_t)v
-								   : QBPF_SPANS_MAX / 2;
+			o->plan.max_spans = v < QBPF_SPANS_MAX / 2 ? (size_t)v : QBPF_SPANS_MAX / 2;
 		return err;
 	case CODE_FOLLOW:
 		o->follow = true;
@@ -239,11 +238,11 @@ static void build_tables(enum opt_command cmd, char *shorts, struct option *long
 				*shorts++ = ':';
 		}
 		longs[n++] = (struct option){
-			.name = d->name,
-			.has_arg = !d->arg ? no_argument
-				   : d->arg[0] == '[' && d->arg[1] == '=' ? optional_argument
-									  : required_argument,
-			.val = d->code,
+		    .name = d->name,
+		    .has_arg = !d->arg				      ? no_argument
+			       : d->arg[0] == '[' && d->arg[1] == '=' ? optional_argument
+								      : required_argument,
+		    .val = d->code,
 		};
 	}
 	*shorts = 0;
@@ -307,10 +306,10 @@ int options__parse(struct options *o, enum opt_command cmd, int argc, char **arg
 	o->nrest = argc - optind;
 	if (o->help)
 		return 0;
-	log_max = o->quiet	    ? LOG_ERR
+	log_max = o->quiet	   ? LOG_ERR
 		  : o->verbose > 1 ? LOG_LIBBPF
-		  : o->verbose	    ? LOG_DBG
-				    : LOG_INFO;
+		  : o->verbose	   ? LOG_DBG
+				   : LOG_INFO;
 	return check(o, cmd);
 }
 

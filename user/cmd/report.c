@@ -50,11 +50,11 @@ static unsigned int width(void)
 static int write_plain(struct report *r, const struct snapshot *s, bool full, struct err *e)
 {
 	struct table_opts to = {
-		.width = width(),
-		.histograms = full,
-		.tree = full,
-		.probes = full,
-		.price = full,
+	    .width = width(),
+	    .histograms = full,
+	    .tree = full,
+	    .probes = full,
+	    .price = full,
 	};
 
 	errno = 0;

@@ -26,12 +26,12 @@ struct watch {
 	struct report report;
 	struct tui *tui;
 	struct pollfd fds[FD_N];
-	int status;	  /* of the launched child */
+	int status; /* of the launched child */
 	bool have_status;
-	bool starting;	  /* run: the child is still in its start-up */
+	bool starting; /* run: the child is still in its start-up */
 	bool stop;
-	bool timed_out;	  /* -d, or a second signal: the launched child is ended too */
-	bool ended;	  /* the target is */
+	bool timed_out; /* -d, or a second signal: the launched child is ended too */
+	bool ended;	/* the target is */
 	unsigned int signals;
 	uint64_t started_ns;
 };

@@ -17,8 +17,7 @@ int watch__block_signals(struct err *e);
 void watch__session_opts(const struct options *o, struct session_opts *so);
 
 /* discover, load, arm; fails with one line when there is nothing to trace. */
-int watch__prepare(struct session *s, const struct options *o, bool may_come_later,
-		   struct err *e);
+int watch__prepare(struct session *s, const struct options *o, bool may_come_later, struct err *e);
 
 /* Says what is armed: the ready line. */
 void watch__say_ready(const struct session *s, uint64_t since_ns);

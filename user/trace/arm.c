@@ -54,9 +54,9 @@ const char *arm_strerror(int err, bool has_semaphore)
 	switch (err < 0 ? -err : err) {
 	case EINVAL:
 		return has_semaphore
-			       ? "the kernel refused it (EINVAL): another tracer holds this site "
-				 "with another semaphore, or the file cannot be probed"
-			       : "the kernel refused it (EINVAL): not a place that can be probed";
+			   ? "the kernel refused it (EINVAL): another tracer holds this site "
+			     "with another semaphore, or the file cannot be probed"
+			   : "the kernel refused it (EINVAL): not a place that can be probed";
 	case ENOTSUPP:
 	case EOPNOTSUPP:
 		return "the kernel does not probe this instruction (ENOTSUPP)";
@@ -262,8 +262,7 @@ static int perf_uprobe_type(struct armer *a)
 	err = read_sysfs_number("/sys/bus/event_source/devices/uprobe/format/retprobe",
 				&a->perf_ret_bit);
 	if (!err)
-		err = read_sysfs_number("/sys/bus/event_source/devices/uprobe/type",
-					&a->perf_type);
+		err = read_sysfs_number("/sys/bus/event_source/devices/uprobe/type", &a->perf_type);
 	return err;
 }
 
@@ -313,8 +312,7 @@ out:
 
 static bool errno_is_fatal(int err)
 {
-	return err == -EPERM || err == -EACCES || err == -EMFILE || err == -ENOMEM ||
-	       err == -ESRCH;
+	return err == -EPERM || err == -EACCES || err == -EMFILE || err == -ENOMEM || err == -ESRCH;
 }
 
 /* With several processes a site is armed if it is in any, and a refusal is never forgotten. */
@@ -357,11 +355,11 @@ static void batch_arm(struct armer *a, const struct batch *b, size_t from, size_
 	for (size_t i = from; i < from + n; i++) {
 		struct plan_site *s = &b->plan->sites[b->sites[i]];
 
-		err = a->fatal ? a->fatal
-			       : attach_perf(a, b->ret ? a->o.on_return : a->o.on_site, b->fd,
-					     b->pid, s->off, s->sema_off,
-					     site_cookie(b->plan, b->sites[i]), b->ret,
-					     a->o.per_span ? s->span : 0);
+		err = a->fatal
+			  ? a->fatal
+			  : attach_perf(a, b->ret ? a->o.on_return : a->o.on_site, b->fd, b->pid,
+					s->off, s->sema_off, site_cookie(b->plan, b->sites[i]),
+					b->ret, a->o.per_span ? s->span : 0);
 		site_result(s, err);
 		if (err && errno_is_fatal(err))
 			a->fatal = err;
@@ -452,8 +450,7 @@ static int check_descriptors(const struct armer *a, size_t n, struct err *e)
 		       n, (unsigned long long)rl.rlim_cur);
 }
 
-int armer__arm(struct armer *a, struct plan *p, const struct target *t, size_t from,
-	       struct err *e)
+int armer__arm(struct armer *a, struct plan *p, const struct target *t, size_t from, struct err *e)
 {
 	struct sort_key *keys;
 	size_t n = 0;

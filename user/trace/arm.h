@@ -33,8 +33,7 @@ void armer__free(struct armer *a); /* takes every probe away */
  * Arms the plan's sites[from ..) whose verdict allows it. Sets armed or arm_errno in each. An
  * error is returned only when nothing can be armed by this process at all (-EPERM, -EMFILE).
  */
-int armer__arm(struct armer *a, struct plan *p, const struct target *t, size_t from,
-	       struct err *e);
+int armer__arm(struct armer *a, struct plan *p, const struct target *t, size_t from, struct err *e);
 
 /* Takes away all probes of one span (per_span only) or -EOPNOTSUPP. */
 int armer__detach_span(struct armer *a, struct plan *p, uint32_t span);

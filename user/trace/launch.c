@@ -21,9 +21,9 @@ struct launch {
 	bool ended;
 	bool traced;
 	bool stopped;
-	int signal; /* to deliver when it goes on */
+	int signal;		       /* to deliver when it goes on */
 	uint64_t ldso_start, ldso_end; /* 0: statically linked */
-	bool maps_code; /* the system call entered maps something executable */
+	bool maps_code;		       /* the system call entered maps something executable */
 };
 
 /*
@@ -98,8 +98,8 @@ static int await_exec(struct launch *l)
 	}
 }
 
-static int seize_and_exec(struct launch *l, const int go[2], const int report[2],
-			  const char *name, struct err *e)
+static int seize_and_exec(struct launch *l, const int go[2], const int report[2], const char *name,
+			  struct err *e)
 {
 	int err, failed = EIO;
 

@@ -97,7 +97,7 @@ static int read_node(void *ctx, const void *key, const void *value)
 		r->cap = cap;
 	}
 	s->nodes[s->nnodes++] =
-		(struct snap_node){.id = v->id, .parent = k->parent, .span = k->span - 1};
+	    (struct snap_node){.id = v->id, .parent = k->parent, .span = k->span - 1};
 	if (v->id >= r->nids)
 		r->nids = v->id + 1;
 	return 0;
@@ -165,8 +165,8 @@ static int read_counts(struct qbpf_bpf *skel, struct snapshot *s)
 		err = -ENOMEM;
 		goto out;
 	}
-	err = bpf_map_lookup_batch(bpf_map__fd(skel->maps.span_counts), NULL, &batch, keys, all,
-				   &n, NULL);
+	err = bpf_map_lookup_batch(bpf_map__fd(skel->maps.span_counts), NULL, &batch, keys, all, &n,
+				   NULL);
 	if (err && err != -ENOENT)
 		goto out;
 	err = 0;
@@ -285,8 +285,7 @@ int maps_read(struct qbpf_bpf *skel, struct snapshot *s, struct err *e)
 	what = "open frames";
 	err = maps_each_open_frame(skel, read_open_frame, s);
 out:
-	return err ? err_set(e, err, "cannot read the %s from the kernel: %s", what,
-			     strerror(-err))
+	return err ? err_set(e, err, "cannot read the %s from the kernel: %s", what, strerror(-err))
 		   : 0;
 }
 
@@ -335,7 +334,8 @@ uint64_t maps_memory(struct qbpf_bpf *skel)
 	struct bpf_map *map;
 	uint64_t sum = 0;
 
-	bpf_object__for_each_map(map, skel->obj) {
+	bpf_object__for_each_map(map, skel->obj)
+	{
 		char path[64], line[256];
 		unsigned long long v;
 		FILE *f;

@@ -19,8 +19,7 @@ int maps_each_open_frame(struct qbpf_bpf *skel,
 			 void (*fn)(void *ctx, const struct qbpf_open_frame *f), void *ctx);
 
 /* Deletes open keys begun before `before_ns`, counting them into timeouts[span id]. */
-int maps_sweep_keys(struct qbpf_bpf *skel, uint64_t before_ns, uint64_t *timeouts,
-		    size_t nspans);
+int maps_sweep_keys(struct qbpf_bpf *skel, uint64_t before_ns, uint64_t *timeouts, size_t nspans);
 
 /* Kernel memory of all maps, bytes. */
 uint64_t maps_memory(struct qbpf_bpf *skel);

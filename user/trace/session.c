@@ -60,8 +60,7 @@ int session__new(const struct session_opts *o, struct session **out, struct err 
 	if (err)
 		goto out;
 	host__plan_kernel(s->host, &s->kernel);
-	s->multi = s->host->uprobe_multi && s->host->uprobe_multi_pid_ok &&
-		   !s->o.force_perf_event;
+	s->multi = s->host->uprobe_multi && s->host->uprobe_multi_pid_ok && !s->o.force_perf_event;
 	*out = s;
 	return 0;
 out:
@@ -224,7 +223,8 @@ void session__measure_host(const struct host *host, struct price *out)
 	if (!err)
 		err = qbpf_bpf__load(b);
 	if (!err)
-		err = price__measure(b->obj, b->progs.on_site, b->progs.on_return, multi, out, &why);
+		err =
+		    price__measure(b->obj, b->progs.on_site, b->progs.on_return, multi, out, &why);
 	if (err)
 		log_dbg("no price: %s", why.text[0] ? why.text : strerror(-err));
 	qbpf_bpf__destroy(b);
@@ -232,9 +232,8 @@ void session__measure_host(const struct host *host, struct price *out)
 
 int session__load(struct session *s, struct err *e)
 {
-	struct armer_opts ao = {.multi = s->multi,
-				.per_span = s->o.max_overhead_pct > 0,
-				.all_pids = s->o.follow};
+	struct armer_opts ao = {
+	    .multi = s->multi, .per_span = s->o.max_overhead_pct > 0, .all_pids = s->o.follow};
 	struct plan_process proc;
 	int err;
 
@@ -271,7 +270,8 @@ int session__load(struct session *s, struct err *e)
 		struct err why = {{0}};
 		uint64_t t0 = now_ns();
 
-		if (price__measure(s->skel->obj, ao.on_site, ao.on_return, s->multi, &s->price, &why))
+		if (price__measure(s->skel->obj, ao.on_site, ao.on_return, s->multi, &s->price,
+				   &why))
 			log_warn("the price of a probe is unknown here: %s", why.text);
 		log_dbg("price measured in %.1f ms", (now_ns() - t0) / 1e6);
 	}
@@ -445,7 +445,7 @@ size_t session__warn_unmatched(const struct session *s)
 {
 	struct unmatched u = {0};
 
-	plan_unmatched(s->plan, &s->o.plan, s->target->plan_objects, s->target->nobjects,
-		       warn_one, &u);
+	plan_unmatched(s->plan, &s->o.plan, s->target->plan_objects, s->target->nobjects, warn_one,
+		       &u);
 	return u.n;
 }

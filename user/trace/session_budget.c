@@ -48,8 +48,9 @@ static int detach_until_fits(struct session *s, struct span_cost *costs, size_t 
 		log_warn("tracing costs %.2f %% of one CPU, over the limit of %.2f %%: detached %s "
 			 "(%.2f %%)",
 			 total + costs[i].pct, s->o.max_overhead_pct, name, costs[i].pct);
-		plan__note(s->plan, "%s: detached by --max-overhead %.2f, it cost %.2f %% of one CPU",
-			  name, s->o.max_overhead_pct, costs[i].pct);
+		plan__note(s->plan,
+			   "%s: detached by --max-overhead %.2f, it cost %.2f %% of one CPU", name,
+			   s->o.max_overhead_pct, costs[i].pct);
 	}
 	return 0;
 }

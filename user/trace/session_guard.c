@@ -22,12 +22,9 @@ static const struct {
 	const char *name;
 	enum hook_kind kind;
 } hooks[] = {
-	{"_Unwind_RaiseException", HOOK_UNWIND},
-	{"_Unwind_ForcedUnwind", HOOK_UNWIND},
-	{"_Unwind_Resume", HOOK_UNWIND},
-	{"_Unwind_Resume_or_Rethrow", HOOK_UNWIND},
-	{"_Unwind_Backtrace", HOOK_BACKTRACE},
-	{"__cxa_begin_catch", HOOK_CATCH},
+    {"_Unwind_RaiseException", HOOK_UNWIND}, {"_Unwind_ForcedUnwind", HOOK_UNWIND},
+    {"_Unwind_Resume", HOOK_UNWIND},	     {"_Unwind_Resume_or_Rethrow", HOOK_UNWIND},
+    {"_Unwind_Backtrace", HOOK_BACKTRACE},   {"__cxa_begin_catch", HOOK_CATCH},
 };
 
 void session__configure_guard(struct session *s, bool wanted)

@@ -25,18 +25,18 @@ struct session {
 	int *pidfds; /* one for each of pid_list */
 	pid_t *pid_list;
 	size_t npidfds;
-	uint64_t start_ns;	 /* counting began, every probe armed */
-	uint64_t end_ns;	 /* counting ended; 0: it goes on */
-	uint64_t *key_timeouts;	 /* by span id - 1 */
+	uint64_t start_ns;	     /* counting began, every probe armed */
+	uint64_t end_ns;	     /* counting ended; 0: it goes on */
+	uint64_t *key_timeouts;	     /* by span id - 1 */
 	size_t span_room, site_room; /* entries of span_counts and sites */
 	bool multi;
-	bool hooked;   /* the dynamic linker reports new objects */
-	bool guard;	   /* its programs are loaded */
+	bool hooked;	    /* the dynamic linker reports new objects */
+	bool guard;	    /* its programs are loaded */
 	size_t guard_hooks; /* entries of unwinders that are hooked */
-	bool fork_tried; /* kernel.nop5_fork_unsafe is known */
-	bool rescan;   /* asked for by a notice */
+	bool fork_tried;    /* kernel.nop5_fork_unsafe is known */
+	bool rescan;	    /* asked for by a notice */
 	bool ended;
-	char *comm, *exe; /* of the first process, kept after its end */
+	char *comm, *exe;      /* of the first process, kept after its end */
 	struct snapshot *last; /* of the previous tick, for --max-overhead */
 };
 

@@ -71,8 +71,7 @@ static int fill_probes(const struct session *s, struct snapshot *snap)
 			snap->relocated += site->verdict == VERDICT_RELOCATED;
 		}
 		if (site->verdict == VERDICT_REFUSED)
-			err = note_append(&snap->refused, &snap->nrefused, s, site,
-					  site->reason);
+			err = note_append(&snap->refused, &snap->nrefused, s, site, site->reason);
 		else if (site->arm_errno)
 			err = note_append(&snap->failed, &snap->nfailed, s, site,
 					  arm_strerror(site->arm_errno, site->sema_off != 0));

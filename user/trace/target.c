@@ -127,7 +127,8 @@ int target__add_pid(struct target *t, pid_t pid, struct err *e)
 	if (pid_state(pid) == 'Z')
 		return err_set(e, -ESRCH, "process %d has ended (zombie)", pid);
 	if (status_field(pid, "VmSize:", 10) < 0)
-		return err_set(e, -EINVAL, "process %d is a kernel thread: it runs no user code", pid);
+		return err_set(e, -EINVAL, "process %d is a kernel thread: it runs no user code",
+			       pid);
 	if (pid == getpid())
 		return err_set(e, -EINVAL, "process %d is qbpf itself", pid);
 	pids = realloc(t->pids, (t->npids + 1) * sizeof(*pids));
@@ -163,11 +164,10 @@ void target__remove_pid(struct target *t, pid_t pid)
 
 static bool is_c_library(const char *path)
 {
-	static const char *const names[] = {"libc.so",	   "libc-2.",	   "libpthread.so",
-					    "libpthread-", "ld-linux",	   "ld-2.",
-					    "ld-musl",	   "libm.so",	   "libm-2.",
-					    "librt.so",	   "libdl.so",	   "libc.musl",
-					    "libgcc_s.so", "libstdc++.so", "ld.so"};
+	static const char *const names[] = {
+	    "libc.so",	"libc-2.",   "libpthread.so", "libpthread-",  "ld-linux",
+	    "ld-2.",	"ld-musl",   "libm.so",	      "libm-2.",      "librt.so",
+	    "libdl.so", "libc.musl", "libgcc_s.so",   "libstdc++.so", "ld.so"};
 	const char *base = strrchr(path, '/');
 
 	base = base ? base + 1 : path;
@@ -341,12 +341,12 @@ int target__read_one(struct target *t, size_t i, unsigned int want, struct err *
 	if (!o->path)
 		return err_set(e, -ENOMEM, "out of memory");
 	t->plan_objects[i] = (struct plan_object){
-		.path = o->path,
-		.img = o->img,
-		.markers = o->markers,
-		.funcs = o->funcs,
-		.unwind = o->unwind,
-		.is_libc = o->is_libc,
+	    .path = o->path,
+	    .img = o->img,
+	    .markers = o->markers,
+	    .funcs = o->funcs,
+	    .unwind = o->unwind,
+	    .is_libc = o->is_libc,
 	};
 	return 0;
 }

@@ -15,7 +15,7 @@
 struct target_object {
 	char *path;
 	uint64_t dev, ino;
-	int fd;		      /* of the mapped inode; what links are attached by */
+	int fd; /* of the mapped inode; what links are attached by */
 	bool is_exe, is_ldso, is_libc;
 	bool deleted;
 	struct elf_image *img; /* NULL after target__drop_images() */
@@ -24,7 +24,8 @@ struct target_object {
 	struct unwind_table *unwind;
 	bool funcs_read, unwind_read;
 	char *unusable; /* why it could not be opened or read; owned; NULL: fine */
-	bool imports_throw, imports_cancel, imports_fork, stack_switch, is_go; /* kept when images are dropped */
+	bool imports_throw, imports_cancel, imports_fork, stack_switch,
+	    is_go; /* kept when images are dropped */
 };
 
 struct target {
