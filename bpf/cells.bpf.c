@@ -148,7 +148,7 @@ static __always_inline bool node_add(__u32 node, __u64 ns, __u64 child_ns)
 static __always_inline struct qbpf_hist_cell *hist_cell(__u32 span, __u32 octave)
 {
 	struct qbpf_hist_key key = {
-		.span = span, .octave = octave, .cpu = bpf_get_smp_processor_id()};
+	    .span = span, .octave = octave, .cpu = bpf_get_smp_processor_id()};
 	struct qbpf_hist_cell *c = bpf_map_lookup_elem(&hist_cells, &key);
 
 	if (c)

@@ -161,7 +161,8 @@ static __always_inline void purge_left(struct qbpf_thread *t, __u64 limit)
 
 		if (!base || base > limit)
 			break;
-		/* A signal handler on its own stack interrupts what is below; only it can be left. */
+		/* A signal handler on its own stack interrupts what is below; only it can be left.
+		 */
 		if (base_alt != here_alt ? here_alt : limit - base >= STACK_MAX)
 			break;
 		keep--;

@@ -9,10 +9,10 @@
  * while the function runs, the stack pointer is at or below the slot, so a hit with the stack
  * pointer above it proves that longjmp or an exception has left the function. A marker's frame
  * records the stack pointer too, but a marker may lie in a helper that has returned, so that
- * alone proves nothing: a marker's frame dies when longjmp or an exception leaves the function frame
- * below it (`base`), or when the same site begins again with the same stack pointer. For the same
- * reason an end prefers, among the open frames of its span, one begun at its own stack
- * pointer over those begun further down: recursion that an exception has cut short leaves such.
+ * alone proves nothing: a marker's frame dies when longjmp or an exception leaves the function
+ * frame below it (`base`), or when the same site begins again with the same stack pointer. For the
+ * same reason an end prefers, among the open frames of its span, one begun at its own stack pointer
+ * over those begun further down: recursion that an exception has cut short leaves such.
  *
  * Spans may cross: a PostgreSQL transaction begins inside one query and ends inside another. When a
  * span ends while markers begun inside it are open, those are set aside: they can still end, and
@@ -26,7 +26,7 @@
 #include "cells.bpf.h"
 
 /* A cookie's span and role, without its site. */
-#define COOKIE_WHAT(c) ((__u32)(c))
+#define COOKIE_WHAT(c)	 ((__u32)(c))
 #define WHAT(span, role) ((__u32)QBPF_COOKIE(span, role, 0))
 
 /* frames.bpf.c */

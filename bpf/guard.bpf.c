@@ -7,12 +7,17 @@
  * No unwinder has a table for that, so std::terminate would end a throw there. The kernel keeps
  * the original of each in the thread's list of return instances. Hence:
  *
- *	on_unwind	at the entry of _Unwind_RaiseException, _Unwind_ForcedUnwind, _Unwind_Resume,
- *			_Unwind_Resume_or_Rethrow: puts the originals back on the stack ("takes out")
+ *	on_unwind	at the entry of _Unwind_RaiseException, _Unwind_ForcedUnwind,
+ *_Unwind_Resume, _Unwind_Resume_or_Rethrow: puts the originals back on the stack ("takes out")
  *	on_catch	at the entry of __cxa_begin_catch: puts the trampoline back into frames that
  *			have survived, so that their returns are seen; closes those that have not
  *	on_backtrace	at the entry of _Unwind_Backtrace: takes out
  *	on_backtrace_end  at each of its RET instructions: puts back what on_backtrace took
+ *	on_return_slots   an iterator: lists what is out there in the targets' threads
+ *
+ * The trampolines of calls in flight stay when the tracer leaves, and the guard does not. So
+ * before it leaves, user space stops the threads, reads on_return_slots and puts the originals
+ * back itself. A tracer that is killed cannot: the calls in flight then are guarded no more.
  *
  * What keeps it harmless: a word of the stack is written only when it holds the trampoline's
  * address (taking out), or the original of a return that the kernel still waits for (putting
@@ -201,5 +206,33 @@ SEC("?uprobe")
 int on_backtrace_end(struct pt_regs *ctx)
 {
 	put_back(ctx->sp, true);
+	return 0;
+}
+
+/* True only of threads that are stopped: a running one changes its list meanwhile. */
+SEC("?iter/task")
+int on_return_slots(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct qbpf_return_slot out = {};
+	struct return_instance *ri;
+	struct uprobe_task *utask;
+	struct xol_area *area;
+
+	if (!task || !is_target(task->tgid) || !task->mm)
+		return 0;
+	utask = task->utask;
+	area = task->mm->uprobes_state.xol_area;
+	if (!utask || !area)
+		return 0;
+	out.tgid = task->tgid;
+	out.tid = task->pid;
+	out.trampoline = area->vaddr;
+	ri = utask->return_instances;
+	for (int i = 0; i < URETPROBE_DEPTH && ri; i++, ri = ri->next) {
+		out.slot = ri->stack;
+		out.ret = ri->orig_ret_vaddr;
+		bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
+	}
 	return 0;
 }

@@ -28,7 +28,7 @@
 #include <linux/types.h>
 #endif
 
-#define QBPF_FRAMES_MAX    64	       /* open frames of one thread */
+#define QBPF_FRAMES_MAX	   64	       /* open frames of one thread */
 #define QBPF_ASIDE_MAX	   16	       /* open spans that outlive the one around them, a thread */
 #define QBPF_SPANS_MAX	   (1 << 20)   /* span ids are 1 .. QBPF_SPANS_MAX - 1; 0 is "none" */
 #define QBPF_NODE_ROOT	   0	       /* the parent of a thread's outermost spans */
@@ -52,7 +52,8 @@ enum qbpf_role {
 	QBPF_ROLE_ENTRY = 7,	/* a function's entry; %rsp is the return address's slot */
 	QBPF_ROLE_RETURN = 8,	/* a uretprobe; closes the frame whose slot is %rsp - 8 */
 	QBPF_ROLE_RET_INSN = 9, /* a RET instruction; closes the frame whose slot is %rsp */
-	QBPF_ROLE_TAIL_JUMP = 10, /* a jump out of the function, armed with RET_INSN sites: an end */
+	QBPF_ROLE_TAIL_JUMP =
+	    10, /* a jump out of the function, armed with RET_INSN sites: an end */
 	/*
 	 * An entry whose ends are RET_INSN and TAIL_JUMP sites. ENTRY does as well, but counts the
 	 * call as ret_muted when 64 uretprobes are pending, which such a function does not need.
@@ -61,7 +62,7 @@ enum qbpf_role {
 };
 
 #define QBPF_COOKIE(span, role, site)                                                              \
-	((__u64)((span) & 0xffffffu) | (__u64)(role) << 24 | (__u64)(__u32)(site) << 32)
+	((__u64)((span)&0xffffffu) | (__u64)(role) << 24 | (__u64)(__u32)(site) << 32)
 #define QBPF_COOKIE_SPAN(c) ((__u32)(c)&0xffffffu)
 #define QBPF_COOKIE_ROLE(c) ((__u32)((c) >> 24) & 0xffu)
 #define QBPF_COOKIE_SITE(c) ((__u32)((c) >> 32))
@@ -130,8 +131,8 @@ struct qbpf_node_cell {
 
 /* Everything that did not become a clean span, under its own name. Rare, so not per CPU. */
 struct qbpf_span_counts {
-	__u64 orphan_ends;    /* an end with no open frame of its span */
-	__u64 abandoned;      /* a begin that gets no end: thread exit, longjmp, throw, begun again */
+	__u64 orphan_ends; /* an end with no open frame of its span */
+	__u64 abandoned;   /* a begin that gets no end: thread exit, longjmp, throw, begun again */
 	__u64 depth_overflow; /* a begin below QBPF_FRAMES_MAX open frames */
 	__u64 node_overflow;  /* closed and in the histogram, but the call tree had no room */
 	__u64 hist_overflow;  /* closed, but no cell for the histogram could be had */
@@ -182,10 +183,10 @@ struct qbpf_frame {
 };
 
 struct qbpf_thread {
-	__u32 depth;  /* frames[0 .. depth) are open */
-	__u32 over;   /* begins beyond QBPF_FRAMES_MAX that are still open */
-	__u32 naside; /* aside[0 .. naside) are open */
-	__u32 pad;
+	__u32 depth;	  /* frames[0 .. depth) are open */
+	__u32 over;	  /* begins beyond QBPF_FRAMES_MAX that are still open */
+	__u32 naside;	  /* aside[0 .. naside) are open */
+	__u32 aside_turn; /* which of them makes room next */
 	struct qbpf_frame frames[QBPF_FRAMES_MAX];
 	/* Markers' frames whose enclosing span has ended before them: open, but nothing nests in them. */
 	struct qbpf_frame aside[QBPF_ASIDE_MAX];
@@ -230,6 +231,15 @@ struct qbpf_open_frame {
 	__u64 slot; /* of a function: the address of its return address; else 0 */
 };
 
+/* One return that the kernel awaits in a thread, as on_return_slots (a task iterator) writes it. */
+struct qbpf_return_slot {
+	__u32 tgid;
+	__u32 tid;
+	__u64 slot;	  /* where the return address lies */
+	__u64 ret;	  /* what it was */
+	__u64 trampoline; /* what it is now, unless a guard has restored it */
+};
+
 #if !defined(__cplusplus)
 _Static_assert(sizeof(struct qbpf_hist_key) == 8, "abi");
 _Static_assert(sizeof(struct qbpf_hist_cell) == 32 + 8 * QBPF_HIST_SUB, "abi");
@@ -240,6 +250,7 @@ _Static_assert(sizeof(struct qbpf_frame) == 48, "abi");
 _Static_assert(sizeof(struct qbpf_thread) == 16 + 48 * (QBPF_FRAMES_MAX + QBPF_ASIDE_MAX), "abi");
 _Static_assert(sizeof(struct qbpf_notice) == 32, "abi");
 _Static_assert(sizeof(struct qbpf_open_frame) == 32, "abi");
+_Static_assert(sizeof(struct qbpf_return_slot) == 32, "abi");
 #endif
 
 #endif

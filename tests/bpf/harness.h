@@ -40,7 +40,7 @@
 			 ".globl " #label "\n" #label ":\n"                                        \
 			 ".byte 0x0f,0x1f,0x44,0x00,0x00\n"                                        \
 			 "lea 128(%%rsp),%%rsp" ::                                                 \
-				 : "memory")
+			     : "memory")
 /* With a value or a key in %rdi, or a pointer to it. */
 #define SITE_ARG(label, value)                                                                     \
 	__asm__ volatile("lea -128(%%rsp),%%rsp\n"                                                 \
@@ -52,7 +52,7 @@
  * A marker of one byte, for programs that fork: Linux 6.18 leaves its optimised 5-byte nops as
  * calls in a forked child, which has not the page that they call, and so kills the child.
  */
-#define SITE_1(label) __asm__ volatile(".globl " #label "\n" #label ": nop" ::: "memory")
+#define SITE_1(label)	    __asm__ volatile(".globl " #label "\n" #label ": nop" ::: "memory")
 #define DECLARE_SITE(label) extern const char label[]
 
 struct harness {
@@ -121,8 +121,8 @@ static inline void file_of(const void *addr, char *path, size_t size)
 	assert_non_null(f);
 	path[0] = 0;
 	while (!path[0] && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%lx-%lx %*s %*s %*s %*s %n", &start, &end, &at) < 2 || a < start ||
-		    a >= end)
+		if (sscanf(line, "%lx-%lx %*s %*s %*s %*s %n", &start, &end, &at) < 2 ||
+		    a < start || a >= end)
 			continue;
 		line[strcspn(line, "\n")] = 0;
 		snprintf(path, size, "%s", line + at);
@@ -168,7 +168,7 @@ static inline void harness_close(struct harness *h)
 }
 
 static inline void harness_attach(struct harness *h, struct bpf_program *prog, bool ret, pid_t pid,
-			   const void *addr, __u64 cookie)
+				  const void *addr, __u64 cookie)
 {
 	unsigned long off = file_offset(addr);
 	char path[512];
@@ -176,8 +176,8 @@ static inline void harness_attach(struct harness *h, struct bpf_program *prog, b
 
 	file_of(addr, path, sizeof(path));
 	if (h->multi) {
-		LIBBPF_OPTS(bpf_uprobe_multi_opts, o, .offsets = &off, .cookies = &cookie,
-			    .cnt = 1, .retprobe = ret);
+		LIBBPF_OPTS(bpf_uprobe_multi_opts, o, .offsets = &off, .cookies = &cookie, .cnt = 1,
+			    .retprobe = ret);
 		link = bpf_program__attach_uprobe_multi(prog, pid, path, NULL, &o);
 	} else {
 		LIBBPF_OPTS(bpf_uprobe_opts, o, .bpf_cookie = cookie, .retprobe = ret,
@@ -192,7 +192,7 @@ static inline void harness_attach(struct harness *h, struct bpf_program *prog, b
 
 /* A site of a span, in the child that was prepared. */
 static inline void probe(struct harness *h, const void *addr, uint32_t span, enum qbpf_role role,
-		  uint32_t site)
+			 uint32_t site)
 {
 	bool ret = role == QBPF_ROLE_RETURN;
 
@@ -254,9 +254,9 @@ static inline struct qbpf_span_counts counts_of(struct harness *h, uint32_t span
 {
 	struct qbpf_span_counts c;
 
-	assert_int_equal(bpf_map__lookup_elem(h->skel->maps.span_counts, &span, sizeof(span), &c,
-					      sizeof(c), 0),
-			 0);
+	assert_int_equal(
+	    bpf_map__lookup_elem(h->skel->maps.span_counts, &span, sizeof(span), &c, sizeof(c), 0),
+	    0);
 	return c;
 }
 
@@ -295,8 +295,8 @@ static inline uint32_t node_at(struct harness *h, const uint32_t *path, size_t n
 	for (size_t i = 0; i < n; i++) {
 		struct qbpf_node_key key = {.parent = node.id, .span = path[i]};
 
-		if (bpf_map__lookup_elem(h->skel->maps.nodes, &key, sizeof(key), &node, sizeof(node),
-					 0))
+		if (bpf_map__lookup_elem(h->skel->maps.nodes, &key, sizeof(key), &node,
+					 sizeof(node), 0))
 			return 0;
 	}
 	return node.id;
@@ -327,10 +327,10 @@ static inline struct qbpf_node_cell node_cell_of(struct harness *h, uint32_t nod
 	return sum;
 }
 
-/* The open frames of all targets. */
-static inline size_t read_open(struct harness *h, struct qbpf_open_frame *f, size_t n)
+/* All that a task iterator writes: records of one size. How many. */
+static inline size_t read_iter(struct bpf_program *prog, void *out, size_t n, size_t size)
 {
-	struct bpf_link *link = bpf_program__attach_iter(h->skel->progs.on_open_frames, NULL);
+	struct bpf_link *link = bpf_program__attach_iter(prog, NULL);
 	size_t len = 0;
 	ssize_t got;
 	int fd;
@@ -338,13 +338,19 @@ static inline size_t read_open(struct harness *h, struct qbpf_open_frame *f, siz
 	assert_non_null(link);
 	fd = bpf_iter_create(bpf_link__fd(link));
 	assert_true(fd >= 0);
-	while ((got = read(fd, (char *)f + len, n * sizeof(*f) - len)) > 0)
+	while ((got = read(fd, (char *)out + len, n * size - len)) > 0)
 		len += got;
 	assert_int_equal(got, 0);
-	assert_int_equal(len % sizeof(*f), 0);
+	assert_int_equal(len % size, 0);
 	close(fd);
 	bpf_link__destroy(link);
-	return len / sizeof(*f);
+	return len / size;
+}
+
+/* The open frames of all targets. */
+static inline size_t read_open(struct harness *h, struct qbpf_open_frame *f, size_t n)
+{
+	return read_iter(h->skel->progs.on_open_frames, f, n, sizeof(*f));
 }
 
 /* How many nodes the call tree has. */
@@ -375,7 +381,7 @@ static inline uint64_t not_clean(struct harness *h, uint32_t span)
 #define BOTH_WAYS(test)                                                                            \
 	{#test "_perf_event", test, NULL, NULL, (void *)0},                                        \
 	{                                                                                          \
-		#test "_uprobe_multi", test, NULL, NULL, (void *)1                                 \
+#test "_uprobe_multi", test, NULL, NULL, (void *)1                                 \
 	}
 
 /* The attach way of this run; skips where the kernel lacks it. */

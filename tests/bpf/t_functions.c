@@ -405,8 +405,7 @@ static void on_signal_leave(int sig)
 
 static int work_signal_jump(void)
 {
-	struct sigaction sa = {.sa_handler = on_signal_leave,
-			       .sa_flags = SA_ONSTACK | SA_NODEFER};
+	struct sigaction sa = {.sa_handler = on_signal_leave, .sa_flags = SA_ONSTACK | SA_NODEFER};
 
 	use_signal_stack();
 	sigaction(SIGUSR1, &sa, NULL);
@@ -481,19 +480,19 @@ static void t_end_inside_function(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		BOTH_WAYS(t_nest),
-		BOTH_WAYS(t_longjmp_always),
-		BOTH_WAYS(t_longjmp_at_times),
-		BOTH_WAYS(t_longjmp_past_marker),
-		BOTH_WAYS(t_tail_call_uretprobe),
-		BOTH_WAYS(t_tail_call_ret_insn),
-		BOTH_WAYS(t_tail_call_mixed),
-		BOTH_WAYS(t_depth_100_uretprobe),
-		BOTH_WAYS(t_depth_100_ret_insn),
-		BOTH_WAYS(t_muted_by_longjmp),
-		BOTH_WAYS(t_signal_stack),
-		BOTH_WAYS(t_signal_stack_longjmp),
-		BOTH_WAYS(t_end_inside_function),
+	    BOTH_WAYS(t_nest),
+	    BOTH_WAYS(t_longjmp_always),
+	    BOTH_WAYS(t_longjmp_at_times),
+	    BOTH_WAYS(t_longjmp_past_marker),
+	    BOTH_WAYS(t_tail_call_uretprobe),
+	    BOTH_WAYS(t_tail_call_ret_insn),
+	    BOTH_WAYS(t_tail_call_mixed),
+	    BOTH_WAYS(t_depth_100_uretprobe),
+	    BOTH_WAYS(t_depth_100_ret_insn),
+	    BOTH_WAYS(t_muted_by_longjmp),
+	    BOTH_WAYS(t_signal_stack),
+	    BOTH_WAYS(t_signal_stack_longjmp),
+	    BOTH_WAYS(t_end_inside_function),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include <elf.h>
 #include <link.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/uio.h>
 
 #include <capstone/capstone.h>
@@ -60,14 +61,14 @@ static void hook_returns_of(struct harness *h, struct bpf_program *prog, const c
 static bool write_user_allowed(void)
 {
 	struct bpf_insn insns[] = {
-		{.code = 0xb7, .dst_reg = 1},			/* r1 = 0 */
-		{.code = 0xbf, .dst_reg = 2, .src_reg = 10},	/* r2 = r10 */
-		{.code = 0x07, .dst_reg = 2, .imm = -8},	/* r2 -= 8 */
-		{.code = 0x7a, .dst_reg = 2, .imm = 0},		/* *(u64 *)r2 = 0 */
-		{.code = 0xb7, .dst_reg = 3, .imm = 8},		/* r3 = 8 */
-		{.code = 0x85, .imm = BPF_FUNC_probe_write_user},
-		{.code = 0xb7},
-		{.code = 0x95},
+	    {.code = 0xb7, .dst_reg = 1},		 /* r1 = 0 */
+	    {.code = 0xbf, .dst_reg = 2, .src_reg = 10}, /* r2 = r10 */
+	    {.code = 0x07, .dst_reg = 2, .imm = -8},	 /* r2 -= 8 */
+	    {.code = 0x7a, .dst_reg = 2, .imm = 0},	 /* *(u64 *)r2 = 0 */
+	    {.code = 0xb7, .dst_reg = 3, .imm = 8},	 /* r3 = 8 */
+	    {.code = 0x85, .imm = BPF_FUNC_probe_write_user},
+	    {.code = 0xb7},
+	    {.code = 0x95},
 	};
 	int fd = bpf_prog_load(BPF_PROG_TYPE_KPROBE, NULL, "GPL", insns,
 			       sizeof(insns) / sizeof(insns[0]), NULL);
@@ -88,19 +89,21 @@ static void guard_open(struct harness *h, void **state, int (*work)(void))
 	s = h->skel;
 	struct bpf_program *progs[] = {s->progs.on_unwind, s->progs.on_catch, s->progs.on_backtrace,
 				       s->progs.on_backtrace_end};
+	bpf_program__set_autoload(s->progs.on_return_slots, true);
 	for (int i = 0; i < 4; i++) {
 		bpf_program__set_autoload(progs[i], true);
 		if (multi)
 			bpf_program__set_expected_attach_type(progs[i], BPF_TRACE_UPROBE_MULTI);
 	}
 	harness_load(h);
+	/* Before the links: the child would keep them alive. */
+	child_prepare(h, work);
 	/* Before any other probe changes the code that this disassembles. */
 	hook_returns_of(h, s->progs.on_backtrace_end, "_Unwind_Backtrace");
 	for (size_t i = 0; i < sizeof(unwinders) / sizeof(unwinders[0]); i++)
 		hook(h, s->progs.on_unwind, symbol(unwinders[i]));
 	hook(h, s->progs.on_catch, symbol("__cxa_begin_catch"));
 	hook(h, s->progs.on_backtrace, symbol("_Unwind_Backtrace"));
-	child_prepare(h, work);
 }
 
 /* `clean` calls returned, `left` were left by something else, and nothing else happened. */
@@ -353,22 +356,96 @@ static void t_fork_remedied(void **state)
 	munmap(unreadable, 4096);
 }
 
+/* Leaves as a tracer should: no trampoline stays on the stack of a thread. */
+static void leave_in_order(struct harness *h)
+{
+	struct qbpf_return_slot r[16];
+	int status;
+	size_t n;
+
+	assert_int_equal(ptrace(PTRACE_SEIZE, h->child, NULL, NULL), 0);
+	assert_int_equal(ptrace(PTRACE_INTERRUPT, h->child, NULL, NULL), 0);
+	assert_int_equal(waitpid(h->child, &status, 0), h->child);
+	n = read_iter(h->skel->progs.on_return_slots, r, 16, sizeof(r[0]));
+	assert_int_equal(n, 2);
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(r[i].tid, h->child);
+		assert_true(ptrace(PTRACE_PEEKDATA, h->child, r[i].slot, NULL) ==
+			    (long)r[i].trampoline);
+		assert_int_equal(ptrace(PTRACE_POKEDATA, h->child, r[i].slot, r[i].ret), 0);
+	}
+	harness_close(h);
+	assert_int_equal(ptrace(PTRACE_DETACH, h->child, NULL, NULL), 0);
+}
+
+static int work_in_flight_quietly(void)
+{
+	struct rlimit none = {0, 0};
+
+	setrlimit(RLIMIT_CORE, &none);
+	return freopen("/dev/null", "w", stderr) ? work_in_flight() : 1;
+}
+
+static int leave_in_flight(void **state, bool in_order)
+{
+	struct qbpf_open_frame f[4];
+	struct harness h;
+	int status;
+
+	if (!write_user_allowed())
+		skip();
+	assert_int_equal(pipe(guard_fixed), 0);
+	guard_open(&h, state, work_in_flight_quietly);
+	probe_function(&h, guard_in_flight, 1);
+	assert_int_equal(write(h.go[1], "x", 1), 1);
+	while (read_open(&h, f, 4) < 2)
+		usleep(1000);
+	/* The second frame is open a moment before its return address has been replaced. */
+	usleep(100000);
+	if (in_order)
+		leave_in_order(&h);
+	else
+		harness_close(&h);
+	assert_int_equal(write(guard_fixed[1], "x", 1), 1);
+	assert_int_equal(waitpid(h.child, &status, 0), h.child);
+	close(h.go[1]);
+	close(guard_fixed[0]);
+	close(guard_fixed[1]);
+	guard_fixed[0] = -1;
+	return status;
+}
+
+static void t_leave_in_order(void **state)
+{
+	assert_int_equal(leave_in_flight(state, true), 0);
+}
+
+/* What a killed tracer leaves: this is why the guard is only for those who ask for it. */
+static void t_leave_at_once(void **state)
+{
+	int status = leave_in_flight(state, false);
+
+	assert_int_equal(status, SIGABRT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		BOTH_WAYS(t_unguarded_dies),
-		BOTH_WAYS(t_throw),
-		BOTH_WAYS(t_throw_threads),
-		BOTH_WAYS(t_rethrow),
-		BOTH_WAYS(t_throwing_destructors),
-		BOTH_WAYS(t_cancel),
-		BOTH_WAYS(t_exit_thread),
-		BOTH_WAYS(t_longjmp_and_throw),
-		BOTH_WAYS(t_tail_call),
-		BOTH_WAYS(t_backtrace),
-		BOTH_WAYS(t_fork),
-		BOTH_WAYS(t_fork_untouched_pages),
-		BOTH_WAYS(t_fork_remedied),
+	    BOTH_WAYS(t_unguarded_dies),
+	    BOTH_WAYS(t_throw),
+	    BOTH_WAYS(t_throw_threads),
+	    BOTH_WAYS(t_rethrow),
+	    BOTH_WAYS(t_throwing_destructors),
+	    BOTH_WAYS(t_cancel),
+	    BOTH_WAYS(t_exit_thread),
+	    BOTH_WAYS(t_longjmp_and_throw),
+	    BOTH_WAYS(t_tail_call),
+	    BOTH_WAYS(t_backtrace),
+	    BOTH_WAYS(t_fork),
+	    BOTH_WAYS(t_fork_untouched_pages),
+	    BOTH_WAYS(t_fork_remedied),
+	    BOTH_WAYS(t_leave_in_order),
+	    BOTH_WAYS(t_leave_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

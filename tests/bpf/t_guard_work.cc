@@ -185,7 +185,12 @@ int work_cancel()
 	for (int i = 0; i < 20; i++) {
 		waiting = false;
 		pthread_create(
-			&t, nullptr, [](void *) -> void * { guard_waits(4); return nullptr; }, nullptr);
+		    &t, nullptr,
+		    [](void *) -> void * {
+			    guard_waits(4);
+			    return nullptr;
+		    },
+		    nullptr);
 		while (!waiting)
 			usleep(100);
 		pthread_cancel(t);
@@ -377,4 +382,39 @@ int work_fork_throw()
 int work_fork_far()
 {
 	return fork_one(guard_far, 3);
+}
+
+/* --- a tracer that leaves -------------------------------------------------------------------- */
+
+/* Waits with two traced calls in flight, then throws out of them. */
+static noinline void stop_and_throw()
+{
+	char c;
+
+	if (read(guard_fixed[0], &c, 1) != 1)
+		_exit(98);
+	throw std::runtime_error("left alone");
+}
+
+noinline void guard_in_flight(int i)
+{
+	Counted c;
+
+	if (i < 0)
+		return;
+	if (i)
+		guard_in_flight(i - 1);
+	else
+		stop_and_throw();
+	keep();
+}
+
+int work_in_flight()
+{
+	try {
+		guard_in_flight(1);
+	} catch (const std::runtime_error &) {
+		return destroyed != 2;
+	}
+	return 1;
 }

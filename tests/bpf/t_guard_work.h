@@ -23,10 +23,10 @@ void guard_jumper(int i);
 int guard_traced_backtrace(int n);
 void guard_near(int i);
 void guard_far(int i);
+void guard_in_flight(int i);
 
-/* Where a fork_far workload's two processes each read a byte before they throw; -1: they do not. */
+/* Where these workloads read a byte before they throw; -1: they do not wait. */
 extern int guard_fixed[2];
-
 
 int work_throw(void);
 int work_throw_threads(void);
@@ -39,6 +39,7 @@ int work_tail_throw(void);
 int work_backtrace(void);
 int work_fork_throw(void);
 int work_fork_far(void);
+int work_in_flight(void);
 
 #ifdef __cplusplus
 }

@@ -326,15 +326,11 @@ static void t_others_by_filter(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		BOTH_WAYS(t_orphan_end),
-		BOTH_WAYS(t_crossed),
-		BOTH_WAYS(t_crossed_skipped),
-		BOTH_WAYS(t_skipped_end),
-		BOTH_WAYS(t_depth_100),
-		BOTH_WAYS(t_thrown_other_span),
-		BOTH_WAYS(t_thrown_same_span),
-		BOTH_WAYS(t_others_by_link),
-		BOTH_WAYS(t_others_by_filter),
+	    BOTH_WAYS(t_orphan_end),	   BOTH_WAYS(t_crossed),
+	    BOTH_WAYS(t_crossed_skipped),  BOTH_WAYS(t_skipped_end),
+	    BOTH_WAYS(t_depth_100),	   BOTH_WAYS(t_thrown_other_span),
+	    BOTH_WAYS(t_thrown_same_span), BOTH_WAYS(t_others_by_link),
+	    BOTH_WAYS(t_others_by_filter),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,8 +89,8 @@ static void t_recursion(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		BOTH_WAYS(t_markers_nest),
-		BOTH_WAYS(t_recursion),
+	    BOTH_WAYS(t_markers_nest),
+	    BOTH_WAYS(t_recursion),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -271,8 +271,8 @@ static int collect_notice(void *ctx, void *data, size_t size)
 
 static void read_notices(struct harness *h, unsigned int seen[5])
 {
-	struct ring_buffer *rb = ring_buffer__new(bpf_map__fd(h->skel->maps.notices),
-						  collect_notice, seen, NULL);
+	struct ring_buffer *rb =
+	    ring_buffer__new(bpf_map__fd(h->skel->maps.notices), collect_notice, seen, NULL);
 
 	assert_non_null(rb);
 	memset(seen, 0, 5 * sizeof(*seen));
@@ -468,16 +468,10 @@ static void t_open_frames(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		BOTH_WAYS(t_threads),
-		BOTH_WAYS(t_thread_exit),
-		BOTH_WAYS(t_fork_followed),
-		BOTH_WAYS(t_fork_alone),
-		BOTH_WAYS(t_vfork_followed),
-		BOTH_WAYS(t_exec),
-		BOTH_WAYS(t_exec_in_thread),
-		BOTH_WAYS(t_notices),
-		BOTH_WAYS(t_ldso),
-		BOTH_WAYS(t_open_frames),
+	    BOTH_WAYS(t_threads),	 BOTH_WAYS(t_thread_exit),    BOTH_WAYS(t_fork_followed),
+	    BOTH_WAYS(t_fork_alone),	 BOTH_WAYS(t_vfork_followed), BOTH_WAYS(t_exec),
+	    BOTH_WAYS(t_exec_in_thread), BOTH_WAYS(t_notices),	      BOTH_WAYS(t_ldso),
+	    BOTH_WAYS(t_open_frames),
 	};
 
 	if (argc > 1 && !strcmp(argv[1], "again"))

@@ -18,20 +18,19 @@ DECLARE_SITE(o_end);
 #define ROUNDS 1000
 
 static const struct qbpf_arg in_rdi = {
-	.base = offsetof(struct pt_regs, rdi),
-	.index = QBPF_NO_REG,
-	.scale = 1,
-	.size = 8,
-	.flags = QBPF_ARG_VALID,
+    .base = offsetof(struct pt_regs, rdi),
+    .index = QBPF_NO_REG,
+    .scale = 1,
+    .size = 8,
+    .flags = QBPF_ARG_VALID,
 };
 
 static void set_arg(struct harness *h, uint32_t site, const struct qbpf_arg *arg)
 {
 	struct qbpf_site s = {.arg = *arg};
 
-	assert_int_equal(bpf_map__update_elem(h->skel->maps.sites, &site, sizeof(site), &s,
-					      sizeof(s), 0),
-			 0);
+	assert_int_equal(
+	    bpf_map__update_elem(h->skel->maps.sites, &site, sizeof(site), &s, sizeof(s), 0), 0);
 }
 
 /* One bucket's count, over CPUs. */
@@ -178,18 +177,19 @@ static void t_operand_forms(void **state)
 		struct qbpf_arg arg;
 		uint64_t expect;
 	} row[] = {
-		/* %dh-like: the second byte of the register */
-		{0xabcd, {0, offsetof(struct pt_regs, rdi), QBPF_NO_REG, 1, 1, 8, QBPF_ARG_VALID},
-		 0xab},
-		/* an immediate */
-		{5, {42, QBPF_NO_REG, QBPF_NO_REG, 1, 8, 0, QBPF_ARG_VALID}, 42},
-		/* base + index * 8 + offset, not dereferenced */
-		{5,
-		 {-3, offsetof(struct pt_regs, rdi), offsetof(struct pt_regs, rdi), 8, 8, 0,
-		  QBPF_ARG_VALID},
-		 42},
-		/* index alone */
-		{9, {1, QBPF_NO_REG, offsetof(struct pt_regs, rdi), 4, 8, 0, QBPF_ARG_VALID}, 37},
+	    /* %dh-like: the second byte of the register */
+	    {0xabcd,
+	     {0, offsetof(struct pt_regs, rdi), QBPF_NO_REG, 1, 1, 8, QBPF_ARG_VALID},
+	     0xab},
+	    /* an immediate */
+	    {5, {42, QBPF_NO_REG, QBPF_NO_REG, 1, 8, 0, QBPF_ARG_VALID}, 42},
+	    /* base + index * 8 + offset, not dereferenced */
+	    {5,
+	     {-3, offsetof(struct pt_regs, rdi), offsetof(struct pt_regs, rdi), 8, 8, 0,
+	      QBPF_ARG_VALID},
+	     42},
+	    /* index alone */
+	    {9, {1, QBPF_NO_REG, offsetof(struct pt_regs, rdi), 4, 8, 0, QBPF_ARG_VALID}, 37},
 	};
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
@@ -256,7 +256,7 @@ static void check_double(struct harness *h, double d)
 
 static void t_doubles(void **state)
 {
-	static const double v[] = {0.0,	 1.0,	1.5,	 -2.75,	   1e300,  -1e-300,
+	static const double v[] = {0.0,	   1.0,	      1.5,	-2.75,	   1e300,  -1e-300,
 				   4e-320, 0x1p-1074, INFINITY, -INFINITY, 3.14159};
 	struct qbpf_arg arg = in_rdi;
 	struct qbpf_hist_cell c;
@@ -275,15 +275,17 @@ static void t_doubles(void **state)
 	c = octave_of(&h, 1, 1023);
 	assert_true(ldexp((double)c.sum_hi * 0x1p26 + (double)c.sum_lo, 1023 - 1075) == 2.5);
 	c = octave_of(&h, 1, 0);
-	assert_true(ldexp((double)c.sum_hi * 0x1p26 + (double)c.sum_lo, -1074) == 4e-320 + 0x1p-1074);
+	assert_true(ldexp((double)c.sum_hi * 0x1p26 + (double)c.sum_lo, -1074) ==
+		    4e-320 + 0x1p-1074);
 	assert_int_equal(not_clean(&h, 1), 0);
 	harness_close(&h);
 }
 
 static void t_floats(void **state)
 {
-	static const float v[] = {0.0f, -0.0f, 1.0f, -1.5f, 3.0e38f, 1.0e-38f,
-				  1.0e-45f, -7.0e-42f, 0x1.fffffcp-127f, INFINITY};
+	static const float v[] = {
+	    0.0f,    -0.0f, 1.0f, -1.5f, 3.0e38f, 1.0e-38f, 1.0e-45f, -7.0e-42f, 0x1.fffffcp-127f,
+	    INFINITY};
 	struct qbpf_arg arg = in_rdi;
 	struct harness h;
 
@@ -435,9 +437,8 @@ static void t_keys(void **state)
 	assert_int_equal(key.value, 99999);
 	assert_int_equal(key.span, 1);
 	assert_int_equal(key.tgid, h.child);
-	assert_int_equal(bpf_map__lookup_elem(h.skel->maps.keyed, &key, sizeof(key), &open,
-					      sizeof(open), 0),
-			 0);
+	assert_int_equal(
+	    bpf_map__lookup_elem(h.skel->maps.keyed, &key, sizeof(key), &open, sizeof(open), 0), 0);
 	assert_int_equal(open.tid, h.child);
 	assert_int_not_equal(bpf_map_get_next_key(bpf_map__fd(h.skel->maps.keyed), &key, &key), 0);
 	harness_close(&h);
@@ -521,18 +522,10 @@ static void t_hist_overflow(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		BOTH_WAYS(t_int_values),
-		BOTH_WAYS(t_signed_values),
-		BOTH_WAYS(t_memory_values),
-		BOTH_WAYS(t_operand_forms),
-		BOTH_WAYS(t_unreadable),
-		BOTH_WAYS(t_doubles),
-		BOTH_WAYS(t_floats),
-		BOTH_WAYS(t_instants),
-		BOTH_WAYS(t_keys),
-		BOTH_WAYS(t_key_overflow),
-		BOTH_WAYS(t_node_overflow),
-		BOTH_WAYS(t_hist_overflow),
+	    BOTH_WAYS(t_int_values),	BOTH_WAYS(t_signed_values), BOTH_WAYS(t_memory_values),
+	    BOTH_WAYS(t_operand_forms), BOTH_WAYS(t_unreadable),    BOTH_WAYS(t_doubles),
+	    BOTH_WAYS(t_floats),	BOTH_WAYS(t_instants),	    BOTH_WAYS(t_keys),
+	    BOTH_WAYS(t_key_overflow),	BOTH_WAYS(t_node_overflow), BOTH_WAYS(t_hist_overflow),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
