@@ -146,36 +146,51 @@ __noinline int aside_find(struct qbpf_thread *t, __u32 span, __u64 sp)
 	return found;
 }
 
-/* Drops the frames of functions whose slots lie at or below `limit` and that have been left. */
-static __always_inline void purge_left(struct qbpf_thread *t, __u64 limit)
+/* a < b, 1 or 0, of user addresses; without a branch, which in a loop the verifier pays dearly. */
+static __always_inline __u64 below(__u64 a, __u64 b)
 {
-	struct alt_stack alt;
-	__u32 keep = t->depth;
-	bool here_alt;
+	__u64 diff = a - b;
 
+	barrier_var(diff);
+	return diff >> 63;
+}
+
+/*
+ * Drops the frames of functions whose slots lie at or below `limit` and that have been left. On
+ * a signal stack those are frames of the same stack; the handler interrupts what is elsewhere.
+ * From outside, a frame on the signal stack has been left as well.
+ */
+__noinline int frames_purge_below(struct qbpf_thread *t, __u64 limit)
+{
+	__u64 reach = STACK_MAX;
+	struct alt_stack alt;
+	__u32 keep;
+
+	if (!t)
+		return 0;
+	keep = t->depth;
 	current_alt_stack(&alt);
-	here_alt = on_alt_stack(&alt, limit);
+	if (on_alt_stack(&alt, limit)) {
+		reach = limit - alt.start;
+		alt.size = 0;
+	}
 	for (int i = 0; i < QBPF_FRAMES_MAX && keep; i++) {
 		__u64 base = frame_at(t, keep - 1)->base;
-		bool base_alt = on_alt_stack(&alt, base);
+		__u64 on_alt = below(alt.start, base) & ~below(alt.start + alt.size, base);
 
-		if (!base || base > limit)
-			break;
-		/* A signal handler on its own stack interrupts what is below; only it can be left.
-		 */
-		if (base_alt != here_alt ? here_alt : limit - base >= STACK_MAX)
+		/* Without a base there is no function: 0 is near nothing. */
+		if (!((below(limit - base, reach) | on_alt) & ~below(limit, base) & 1))
 			break;
 		keep--;
 	}
 	if (keep < t->depth)
 		frames_drop(t, keep);
+	return 0;
 }
 
 __noinline int frames_purge(struct qbpf_thread *t, __u64 slot)
 {
-	if (t)
-		purge_left(t, is_return_trampoline(slot) ? slot - 1 : slot);
-	return 0;
+	return frames_purge_below(t, is_return_trampoline(slot) ? slot - 1 : slot);
 }
 
 /* lea -128(%rsp),%rsp: how a marker steps over the red zone. */
@@ -185,13 +200,10 @@ __noinline int frames_purge_marker(struct qbpf_thread *t, __u64 sp, __u64 ip)
 {
 	__u64 insn = 0;
 
-	if (!t)
-		return 0;
 	if (!bpf_probe_read_user(&insn, 5, (void *)ip - 5) && insn == STEP_INSN)
 		sp += RED_ZONE;
 	/* In a function that has yet to push anything, %rsp is the slot itself. */
-	purge_left(t, sp - 1);
-	return 0;
+	return frames_purge_below(t, sp - 1);
 }
 
 /*
