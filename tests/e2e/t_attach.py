@@ -175,6 +175,22 @@ def follow_children():
 
 
 @case
+def late_fork():
+    """a library that forks is opened late: probes leave the nops that would kill its children"""
+    lib = os.path.join(BUILD, "tests", "libplugin.so")
+    with Workload([work("w_late_fork"), lib]) as w, attach_json(w.pid) as q:
+        q.wait_ready()
+        w.go()
+        w.wait_for("opened")
+        q.wait_err("newly mapped")
+        w.go()
+        counts = w.finish()
+        s = spans(summary(q.finish()))
+        equal(counts["children_ok"], 10, "children that ended well")
+        equal(s["late:tick"]["count"], 110, "ticks of the parent")
+
+
+@case
 def exec_goes_on():
     """exec: the new image of the same process is traced"""
     doc, _ = trace_exec()

@@ -1,5 +1,6 @@
 cflags_w_funcs   := -Wno-infinite-recursion -fno-optimize-sibling-calls
 libs_w_process   := -ldl
+libs_w_late_fork := -ldl
 
 # tail_caller must be a jump.
 $(BUILD)/tests/w_tail: tests/workloads/w_funcs.c

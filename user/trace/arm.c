@@ -92,6 +92,11 @@ struct armer *armer__new(const struct armer_opts *o)
 	return a;
 }
 
+const struct armer_opts *armer__opts(const struct armer *a)
+{
+	return &a->o;
+}
+
 static void link_close(struct arm_link *l)
 {
 	if (l->fd >= 0)

@@ -27,6 +27,7 @@ struct armer_opts {
 };
 
 struct armer *armer__new(const struct armer_opts *o);
+const struct armer_opts *armer__opts(const struct armer *a);
 void armer__free(struct armer *a); /* takes every probe away */
 
 /*

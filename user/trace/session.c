@@ -109,7 +109,16 @@ static int read_selected(struct session *s, size_t from_site, struct err *e)
 	return 0;
 }
 
-/* Whether preflight needs symbols around markers: only if some marker lies on a bare nop5. */
+void session__facts(struct session *s, struct plan_process *proc)
+{
+	target__facts(s->target, proc);
+	proc->can_fork |= s->forks;
+	if (proc->can_fork && s->kernel.nop5_optimised && !s->fork_tried) {
+		s->kernel.nop5_fork_unsafe = host__nop5_fork_unsafe(s->host);
+		s->fork_tried = true;
+	}
+}
+
 static int select_and_check(struct session *s, size_t from_object, struct err *e)
 {
 	unsigned int want = TARGET_MARKERS;
@@ -129,11 +138,7 @@ static int select_and_check(struct session *s, size_t from_object, struct err *e
 	err = read_selected(s, from_site, e);
 	if (err)
 		return err;
-	target__facts(s->target, &proc);
-	if (proc.can_fork && s->kernel.nop5_optimised && !s->fork_tried) {
-		s->kernel.nop5_fork_unsafe = host__nop5_fork_unsafe(s->host);
-		s->fork_tried = true;
-	}
+	session__facts(s, &proc);
 	plan_preflight(s->plan, &s->o.plan, s->target->plan_objects, s->target->nobjects, &proc,
 		       &s->kernel);
 	return 0;
@@ -298,7 +303,7 @@ static int publish_sites(struct session *s, size_t from, struct err *e)
 	return 0;
 }
 
-static int arm_from(struct session *s, size_t from_site, size_t from_object, struct err *e)
+int session__arm_from(struct session *s, size_t from_site, size_t from_object, struct err *e)
 {
 	int err;
 
@@ -325,7 +330,7 @@ int session__arm(struct session *s, struct err *e)
 	int err;
 
 	s->skel->data->counting = false;
-	err = arm_from(s, 0, 0, e);
+	err = session__arm_from(s, 0, 0, e);
 	target__drop_images(s->target);
 	s->start_ns = now_ns();
 	s->skel->data->counting = true;
@@ -338,6 +343,7 @@ int session__rescan(struct session *s, struct err *e)
 {
 	size_t objects = s->target->nobjects, sites = s->plan->nsites;
 	size_t before, after, armed_before, armed_after;
+	struct plan_process proc;
 	int err;
 
 	err = target__refresh(s->target, e);
@@ -347,8 +353,13 @@ int session__rescan(struct session *s, struct err *e)
 		return err;
 	before = session__armed(s, &armed_before);
 	err = select_and_check(s, objects, e);
+	if (!err) {
+		session__facts(s, &proc);
+		if (proc.can_fork)
+			err = session__leave_nop5(s, &proc, e);
+	}
 	if (!err)
-		err = arm_from(s, sites, objects, e);
+		err = session__arm_from(s, sites, objects, e);
 	target__drop_images(s->target);
 	after = session__armed(s, &armed_after);
 	if (armed_after > armed_before)

@@ -33,6 +33,7 @@ struct session {
 	bool hooked;	    /* the dynamic linker reports new objects */
 	bool guard;	    /* its programs are loaded */
 	size_t guard_hooks; /* entries of unwinders that are hooked */
+	bool forks;	 /* seen to, whatever its symbols say */
 	bool fork_tried;    /* kernel.nop5_fork_unsafe is known */
 	bool rescan;	    /* asked for by a notice */
 	bool ended;
@@ -51,6 +52,14 @@ void session__hook_ldso(struct session *s, size_t from);
 void session__configure_guard(struct session *s, bool wanted); /* before loading */
 int session__arm_guard(struct session *s, size_t from, struct err *e);
 void session__guard_fork(struct session *s, pid_t parent, pid_t child);
+
+/* session.c */
+int session__arm_from(struct session *s, size_t from_site, size_t from_object, struct err *e);
+/* What the processes can do, and, once they can fork, whether the kernel minds. */
+void session__facts(struct session *s, struct plan_process *proc);
+
+/* session_nop5.c */
+int session__leave_nop5(struct session *s, const struct plan_process *proc, struct err *e);
 
 /* session_budget.c */
 int session__keep_budget(struct session *s, struct err *e);

@@ -83,6 +83,15 @@ static int on_notice(void *ctx, void *data, size_t size)
 		break;
 	case QBPF_NOTICE_FORK:
 		session__guard_fork(s, (pid_t)n->tgid, (pid_t)n->arg);
+		if (!s->forks) {
+			struct plan_process proc;
+
+			s->forks = true;
+			session__facts(s, &proc);
+			if (session__leave_nop5(s, &proc, &why))
+				log_warn("%s", why.text);
+			target__drop_images(s->target);
+		}
 		if (!s->o.follow)
 			break;
 		/* It may be gone again already: then its frames are all that is left of it. */
