@@ -98,6 +98,7 @@ check $? "run: the target's own counts are whole"
 # A function that throws at times, its end seen in each way that may be chosen here.
 f=strategy::trader::check_limits
 for way in auto guard ret; do
+	rm -f $OUT/f.*
 	"$QBPF" run -f "$f" --returns $way --json=$OUT/f.json -- $W --ticks 60 --rate 200 >$OUT/f.out 2>$OUT/f.err
 	check $? "run --returns $way: exit status"
 	sed 's/^/# /' $OUT/f.err
