@@ -13,37 +13,64 @@
  */
 #define STACK_MAX (64ULL << 20)
 
+/*
+ * Loops here are bpf_loop(): the verifier looks at a callback a few times, at a plain loop of 64
+ * steps hundreds of times, and loading the programs is most of what starting qbpf takes.
+ */
+struct walk {
+	struct qbpf_thread *t;
+	__u64 a, b; /* what is looked for, or a limit */
+	__u32 i;    /* where the walk is */
+	int found;
+};
+
+static long drop_one(__u32 n __attribute__((unused)), struct walk *w)
+{
+	struct qbpf_thread *t = w->t;
+	__u32 d = t->depth;
+	struct qbpf_frame *f;
+
+	if (!d)
+		return 1;
+	f = frame_at(t, d - 1);
+	if (d <= w->a && f->cookie)
+		return 1;
+	if (f->cookie)
+		count_span(QBPF_COOKIE_SPAN(f->cookie), abandoned);
+	t->depth = d - 1;
+	return 0;
+}
+
 /* Abandons frames[keep .. depth), then removes closed frames that are the top now. */
 __noinline int frames_drop(struct qbpf_thread *t, __u32 keep)
 {
+	struct walk w = {.t = t, .a = keep};
+
 	if (!t)
 		return 0;
 	if (t->depth > keep)
 		t->over = 0;
-	for (int i = 0; i < QBPF_FRAMES_MAX; i++) {
-		__u32 d = t->depth;
-		struct qbpf_frame *f;
+	bpf_loop(QBPF_FRAMES_MAX, drop_one, &w, 0);
+	return 0;
+}
 
-		if (!d)
-			break;
-		f = frame_at(t, d - 1);
-		if (d <= keep && f->cookie)
-			break;
-		if (f->cookie)
-			count_span(QBPF_COOKIE_SPAN(f->cookie), abandoned);
-		t->depth = d - 1;
-	}
+static long drop_one_aside(__u32 i, struct walk *w)
+{
+	if (i >= w->t->naside)
+		return 1;
+	count_span(QBPF_COOKIE_SPAN(aside_at(w->t, i)->cookie), abandoned);
 	return 0;
 }
 
 /* The thread, or its program, ends. */
 __noinline int frames_drop_all(struct qbpf_thread *t)
 {
+	struct walk w = {.t = t};
+
 	if (!t)
 		return 0;
 	frames_drop(t, 0);
-	for (__u32 i = 0; i < QBPF_ASIDE_MAX && i < t->naside; i++)
-		count_span(QBPF_COOKIE_SPAN(aside_at(t, i)->cookie), abandoned);
+	bpf_loop(QBPF_ASIDE_MAX, drop_one_aside, &w, 0);
 	t->naside = 0;
 	return 0;
 }
@@ -85,74 +112,114 @@ __noinline int frame_set_aside(struct qbpf_thread *t, __u32 i)
 	return 0;
 }
 
+static long set_one_aside(__u32 n, struct walk *w)
+{
+	struct qbpf_thread *t = w->t;
+	__u32 d = t->depth;
+
+	if (d <= w->a)
+		return 1;
+	t->depth = d - 1;
+	if (frame_at(t, d - 1)->cookie)
+		frame_set_aside(t, d - 1);
+	return 0;
+}
+
 /*
  * Sets aside the markers of frames[keep .. depth), whose enclosing span has ended. A function
  * there has been left, or it would have returned.
  */
 __noinline int frames_set_aside(struct qbpf_thread *t, __u32 keep)
 {
+	struct walk w = {.t = t, .a = keep};
+
 	if (!t)
 		return 0;
 	t->over = 0;
-	for (int i = 0; i < QBPF_FRAMES_MAX; i++) {
-		__u32 d = t->depth;
-
-		if (d <= keep)
-			break;
-		t->depth = d - 1;
-		if (frame_at(t, d - 1)->cookie)
-			frame_set_aside(t, d - 1);
-	}
+	bpf_loop(QBPF_FRAMES_MAX, set_one_aside, &w, 0);
 	return 0;
+}
+
+static long same_aside(__u32 i, struct walk *w)
+{
+	struct qbpf_frame *f;
+
+	if (i >= w->t->naside)
+		return 1;
+	f = aside_at(w->t, i);
+	if (f->cookie != w->a || f->sp != w->b)
+		return 0;
+	w->found = i;
+	return 1;
 }
 
 /* The same site begins again with the same stack pointer: the end was skipped. */
 __noinline int aside_restart(struct qbpf_thread *t, __u64 cookie, __u64 sp)
 {
+	struct walk w = {.t = t, .a = cookie, .b = sp, .found = -1};
+
 	if (!t)
 		return 0;
-	for (__u32 i = 0; i < QBPF_ASIDE_MAX && i < t->naside; i++) {
-		struct qbpf_frame *f = aside_at(t, i);
-
-		if (f->cookie != cookie || f->sp != sp)
-			continue;
+	bpf_loop(QBPF_ASIDE_MAX, same_aside, &w, 0);
+	if (w.found >= 0) {
 		count_span(QBPF_COOKIE_SPAN(cookie), abandoned);
-		aside_remove(t, i);
-		break;
+		aside_remove(t, w.found);
 	}
+	return 0;
+}
+
+static long best_aside(__u32 i, struct walk *w)
+{
+	struct qbpf_frame *f;
+
+	if (i >= w->t->naside)
+		return 1;
+	f = aside_at(w->t, i);
+	if (QBPF_COOKIE_SPAN(f->cookie) != (__u32)w->a)
+		return 0;
+	if (f->sp == w->b) {
+		w->found = i;
+		return 1;
+	}
+	if (w->found < 0 || f->start_ns >= aside_at(w->t, w->found)->start_ns)
+		w->found = i;
 	return 0;
 }
 
 /* The one that a marker's end at sp closes: begun at the same stack pointer, else the latest. */
 __noinline int aside_find(struct qbpf_thread *t, __u32 span, __u64 sp)
 {
-	__u64 latest_ns = 0;
-	int found = -1;
+	struct walk w = {.t = t, .a = span, .b = sp, .found = -1};
 
 	if (!t)
 		return -1;
-	for (__u32 i = 0; i < QBPF_ASIDE_MAX && i < t->naside; i++) {
-		struct qbpf_frame *f = aside_at(t, i);
-
-		if (QBPF_COOKIE_SPAN(f->cookie) != span)
-			continue;
-		if (f->sp == sp)
-			return i;
-		if (f->start_ns >= latest_ns) {
-			latest_ns = f->start_ns;
-			found = i;
-		}
-	}
-	return found;
+	bpf_loop(QBPF_ASIDE_MAX, best_aside, &w, 0);
+	return w.found;
 }
 
-/* a < b, 1 or 0, of user addresses; without a branch, which in a loop the verifier pays dearly. */
-static __always_inline __u64 below(__u64 a, __u64 b)
-{
-	__u64 diff = a - b;
 
-	barrier_var(diff);
-	return diff >> 63;
+struct purge {
+	struct qbpf_thread *t;
+	__u64 limit, reach;
+	struct alt_stack alt;
+	__u32 keep;
+};
+
+static long is_left(__u32 n, struct purge *p)
+{
+	__u32 keep = p->keep;
+	__u64 base;
+
+	if (!keep)
+		return 1;
+	/* Without a base there is no function: 0 is near nothing. */
+	base = frame_at(p->t, keep - 1)->base;
+	if (base > p->limit)
+		return 1;
+	if (p->limit - base >= p->reach && !on_alt_stack(&p->alt, base))
+		return 1;
+	p->keep = keep - 1;
+	return 0;
 }
 
 /*
@@ -162,29 +229,19 @@ static __always_inline __u64 below(__u64 a, __u64 b)
  */
 __noinline int frames_purge_below(struct qbpf_thread *t, __u64 limit)
 {
-	__u64 reach = STACK_MAX;
-	struct alt_stack alt;
-	__u32 keep;
+	struct purge p = {.t = t, .limit = limit, .reach = STACK_MAX};
 
 	if (!t)
 		return 0;
-	keep = t->depth;
-	current_alt_stack(&alt);
-	if (on_alt_stack(&alt, limit)) {
-		reach = limit - alt.start;
-		alt.size = 0;
+	p.keep = t->depth;
+	current_alt_stack(&p.alt);
+	if (on_alt_stack(&p.alt, limit)) {
+		p.reach = limit - p.alt.start;
+		p.alt.size = 0;
 	}
-	for (int i = 0; i < QBPF_FRAMES_MAX && keep; i++) {
-		__u64 base = frame_at(t, keep - 1)->base;
-		__u64 on_alt = below(alt.start, base) & ~below(alt.start + alt.size, base);
-
-		/* Without a base there is no function: 0 is near nothing. */
-		if (!((below(limit - base, reach) | on_alt) & ~below(limit, base) & 1))
-			break;
-		keep--;
-	}
-	if (keep < t->depth)
-		frames_drop(t, keep);
+	bpf_loop(QBPF_FRAMES_MAX, is_left, &p, 0);
+	if (p.keep < t->depth)
+		frames_drop(t, p.keep);
 	return 0;
 }
 
@@ -206,68 +263,91 @@ __noinline int frames_purge_marker(struct qbpf_thread *t, __u64 sp, __u64 ip)
 	return frames_purge_below(t, sp - 1);
 }
 
+/* In the walks below, w->i frames are still to be looked at. */
+static long find_restarted(__u32 n, struct walk *w)
+{
+	struct qbpf_frame *f;
+
+	if (!w->i)
+		return 1;
+	f = frame_at(w->t, --w->i);
+	if (f->sp > w->b + RED_ZONE)
+		return 1;
+	if (f->sp != w->b || f->cookie != w->a)
+		return 0;
+	w->found = w->i;
+	return 1;
+}
+
 /*
  * A site that begins while a frame that it opened at the same stack pointer is still open:
  * the code has come round again and the end was skipped.
  */
 __noinline int frames_restart(struct qbpf_thread *t, __u64 cookie, __u64 sp)
 {
-	__u32 d;
+	struct walk w = {.t = t, .a = cookie, .b = sp, .found = -1};
 
 	if (!t)
 		return 0;
-	d = t->depth;
-	for (int i = 0; i < QBPF_FRAMES_MAX && d; i++) {
-		struct qbpf_frame *f = frame_at(t, --d);
-
-		if (f->sp > sp + RED_ZONE)
-			break;
-		if (f->sp == sp && f->cookie == cookie) {
-			frames_drop(t, d);
-			break;
-		}
-	}
+	w.i = t->depth;
+	bpf_loop(QBPF_FRAMES_MAX, find_restarted, &w, 0);
+	if (w.found >= 0)
+		frames_drop(t, w.found);
 	return 0;
 }
 
-/* The frame that a marker's end at sp closes, or -1: two plain loops verify faster than one. */
+/* The latest of the span, unless one begun at the same stack pointer comes before. */
+static long find_marker(__u32 n, struct walk *w)
+{
+	struct qbpf_frame *f;
+
+	if (!w->i)
+		return 1;
+	f = frame_at(w->t, --w->i);
+	if (COOKIE_WHAT(f->cookie) != (__u32)w->a)
+		return 0;
+	if (f->sp == w->b) {
+		w->found = w->i;
+		return 1;
+	}
+	if (w->found < 0)
+		w->found = w->i;
+	return f->sp > w->b;
+}
+
+/* The frame that a marker's end at sp closes, or -1. */
 __noinline int frames_find_marker(struct qbpf_thread *t, __u32 span, __u64 sp)
 {
-	__u32 what = WHAT(span, QBPF_ROLE_BEGIN), d;
+	struct walk w = {.t = t, .a = WHAT(span, QBPF_ROLE_BEGIN), .b = sp, .found = -1};
 
 	if (!t)
 		return -1;
-	d = t->depth;
-	for (int i = 0; i < QBPF_FRAMES_MAX && d; i++) {
-		struct qbpf_frame *f = frame_at(t, --d);
+	w.i = t->depth;
+	bpf_loop(QBPF_FRAMES_MAX, find_marker, &w, 0);
+	return w.found;
+}
 
-		if (COOKIE_WHAT(f->cookie) != what)
-			continue;
-		if (f->sp == sp)
-			return d;
-		if (f->sp > sp)
-			break;
-	}
-	d = t->depth;
-	for (int i = 0; i < QBPF_FRAMES_MAX && d; i++)
-		if (COOKIE_WHAT(frame_at(t, --d)->cookie) == what)
-			return d;
-	return -1;
+static long find_function(__u32 n, struct walk *w)
+{
+	struct qbpf_frame *f;
+
+	if (!w->i)
+		return 1;
+	f = frame_at(w->t, --w->i);
+	if (f->sp != w->b || QBPF_COOKIE_SPAN(f->cookie) != (__u32)w->a || !is_function(f->cookie))
+		return 0;
+	w->found = w->i;
+	return 1;
 }
 
 /* The frame of the function that returns from slot, or -1. */
 __noinline int frames_find_function(struct qbpf_thread *t, __u32 span, __u64 slot)
 {
-	__u32 d;
+	struct walk w = {.t = t, .a = span, .b = slot, .found = -1};
 
 	if (!t)
 		return -1;
-	d = t->depth;
-	for (int i = 0; i < QBPF_FRAMES_MAX && d; i++) {
-		struct qbpf_frame *f = frame_at(t, --d);
-
-		if (f->sp == slot && QBPF_COOKIE_SPAN(f->cookie) == span && is_function(f->cookie))
-			return d;
-	}
-	return -1;
+	w.i = t->depth;
+	bpf_loop(QBPF_FRAMES_MAX, find_function, &w, 0);
+	return w.found;
 }

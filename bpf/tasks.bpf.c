@@ -79,40 +79,59 @@ int on_ldso(struct pt_regs *ctx)
 	return 0;
 }
 
+struct lister {
+	struct qbpf_thread *t;
+	struct seq_file *seq;
+	struct qbpf_open_frame out;
+};
+
+static __always_inline void list_frame(struct lister *l, const struct qbpf_frame *f)
+{
+	l->out.span = QBPF_COOKIE_SPAN(f->cookie);
+	l->out.start_ns = f->start_ns;
+	if (!l->out.span || !l->out.start_ns)
+		return;
+	bpf_seq_write(l->seq, &l->out, sizeof(l->out));
+	l->out.depth++;
+}
+
+static long list_open(__u32 i, struct lister *l)
+{
+	struct qbpf_frame *f;
+
+	if (i >= l->t->depth)
+		return 1;
+	f = frame_at(l->t, i);
+	l->out.slot = is_function(f->cookie) ? f->sp : 0;
+	list_frame(l, f);
+	return 0;
+}
+
+static long list_aside(__u32 i, struct lister *l)
+{
+	if (i >= l->t->naside)
+		return 1;
+	l->out.slot = 0;
+	l->out.depth = 0;
+	list_frame(l, aside_at(l->t, i));
+	return 0;
+}
+
 /* The threads run on while this reads: a frame may be torn, so what looks so is left out. */
 SEC("iter/task")
 int on_open_frames(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	struct qbpf_open_frame out = {};
-	struct qbpf_thread *t;
+	struct lister l = {.seq = ctx->meta->seq};
 
 	if (!task || !is_target(task->tgid))
 		return 0;
-	t = bpf_task_storage_get(&threads, task, NULL, 0);
-	if (!t)
+	l.t = bpf_task_storage_get(&threads, task, NULL, 0);
+	if (!l.t)
 		return 0;
-	out.tgid = task->tgid;
-	out.tid = task->pid;
-	for (__u32 i = 0; i < QBPF_FRAMES_MAX && i < t->depth; i++) {
-		struct qbpf_frame *f = frame_at(t, i);
-
-		out.span = QBPF_COOKIE_SPAN(f->cookie);
-		out.start_ns = f->start_ns;
-		out.slot = is_function(f->cookie) ? f->sp : 0;
-		if (!out.span || !out.start_ns)
-			continue;
-		bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
-		out.depth++;
-	}
-	for (__u32 i = 0; i < QBPF_ASIDE_MAX && i < t->naside; i++) {
-		struct qbpf_frame *f = aside_at(t, i);
-
-		out.span = QBPF_COOKIE_SPAN(f->cookie);
-		out.start_ns = f->start_ns;
-		out.slot = 0;
-		out.depth = 0;
-		bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
-	}
+	l.out.tgid = task->tgid;
+	l.out.tid = task->pid;
+	bpf_loop(QBPF_FRAMES_MAX, list_open, &l, 0);
+	bpf_loop(QBPF_ASIDE_MAX, list_aside, &l, 0);
 	return 0;
 }
