@@ -191,6 +191,26 @@ def late_fork():
 
 
 @case
+def late_throw():
+    """a library that throws is opened late: functions seen by uretprobes are seen another way"""
+    lib = os.path.join(BUILD, "tests", "libthrower.so")
+    with Workload([work("w_late_throw"), lib]) as w, attach_json(w.pid, "-f", "through") as q:
+        q.wait_ready()
+        w.go()
+        w.wait_for("opened")
+        q.wait_err("another way from here on")
+        # until the probes are there again: the ends of new calls would be missed
+        q.wait_err("planned anew")
+        w.go()
+        counts = w.finish()
+        s = spans(summary(q.finish()))["through"]
+        equal(counts["caught"], 100, "caught")
+        equal(counts["cleaned"], 1, "clean-up handlers of the thread that was inside")
+        equal(s["count"], 100, "calls that returned")
+        equal(s["abandoned"], 101, "calls that were thrown out of")
+
+
+@case
 def exec_goes_on():
     """exec: the new image of the same process is traced"""
     doc, _ = trace_exec()

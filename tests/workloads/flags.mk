@@ -1,6 +1,8 @@
 cflags_w_funcs   := -Wno-infinite-recursion -fno-optimize-sibling-calls
 libs_w_process   := -ldl
 libs_w_late_fork := -ldl
+cflags_w_late_throw := -fexceptions
+libs_w_late_throw := -ldl
 
 # tail_caller must be a jump.
 $(BUILD)/tests/w_tail: tests/workloads/w_funcs.c
@@ -9,7 +11,10 @@ $(BUILD)/tests/w_tail: tests/workloads/w_funcs.c
 $(BUILD)/tests/libplugin.so: tests/workloads/plugin.c
 	@mkdir -p $(@D)
 	$(CC) -Iinclude -O2 -g -fPIC -shared -MMD -MP -MF $@.d $< -o $@
-EXTRA_WORKS += $(BUILD)/tests/w_tail $(BUILD)/tests/libplugin.so
+$(BUILD)/tests/libthrower.so: tests/workloads/thrower.cc
+	@mkdir -p $(@D)
+	$(CXX) -O2 -g -fPIC -shared -MMD -MP -MF $@.d $< -o $@
+EXTRA_WORKS += $(BUILD)/tests/w_tail $(BUILD)/tests/libplugin.so $(BUILD)/tests/libthrower.so
 
 # No endbr64 at the entry of functions; and a nop5 there, which gcc has not for a PIE.
 cflags_w_bench	      := -fcf-protection=none

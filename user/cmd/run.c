@@ -48,6 +48,7 @@ int cmd_run(int argc, char **argv)
 	watch__session_opts(&o, &so);
 	so.pids = &pid;
 	so.npids = 1;
+	so.starting = true;
 	err = session__new(&so, &s, &e);
 	if (err)
 		goto out;

@@ -287,6 +287,9 @@ static int start_finished(struct watch *w, struct err *e)
 	if (!w->starting)
 		return 0;
 	w->starting = false;
+	err = session__started(w->s, e);
+	if (err)
+		return err;
 	if (!w->o->wait) {
 		err = watch__check_armed(w->s, w->o, e);
 		if (err)

@@ -279,9 +279,15 @@ static void automatic(struct ends *e)
 	try_ret_insns(e, first);
 }
 
+/* The guard hooks these; a uretprobe on one of them would come between. */
+static bool unwinds(const char *name)
+{
+	return !strncmp(name, "_Unwind_", 8) || !strcmp(name, "__cxa_begin_catch");
+}
+
 static void guarded(struct ends *e)
 {
-	if (uretprobe_barred(e)) {
+	if (uretprobe_barred(e) || e->pf->proc->shadow_stack || unwinds(span_of(e)->name)) {
 		automatic(e);
 	} else if (!crossable(e)) {
 		take(e, RET_URETPROBE); /* needs no guard */

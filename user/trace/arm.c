@@ -509,14 +509,17 @@ int armer__detach_span(struct armer *a, struct plan *p, uint32_t span)
 }
 
 int armer__attach_extra(struct armer *a, struct bpf_program *prog, const struct target *t,
-			uint32_t object, uint64_t off, uint64_t cookie)
+			uint32_t object, uint64_t off, bool all_pids)
 {
-	size_t npids = a->o.all_pids ? 1 : t->npids;
-	struct multi_sites m = {.offs = &(unsigned long){off}, .cookies = &(__u64){cookie}, .n = 1};
+	__u64 cookie = 0;
+	struct multi_sites m = {.offs = &(unsigned long){off}, .cookies = &cookie, .n = 1};
 	int fd = t->objects[object].fd, err = 0;
+	size_t npids;
 
+	all_pids |= a->o.all_pids;
+	npids = all_pids ? 1 : t->npids;
 	for (size_t i = 0; i < npids && !err; i++) {
-		pid_t pid = a->o.all_pids ? 0 : t->pids[i];
+		pid_t pid = all_pids ? 0 : t->pids[i];
 
 		if (a->o.multi)
 			err = attach_multi_link(a, prog, fd, pid, &m, false, 0);

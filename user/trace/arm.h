@@ -39,10 +39,10 @@ int armer__arm(struct armer *a, struct plan *p, const struct target *t, size_t f
 /* Takes away all probes of one span (per_span only) or -EOPNOTSUPP. */
 int armer__detach_span(struct armer *a, struct plan *p, uint32_t span);
 
-/* One extra uprobe outside the plan, for every pid of the target: the dynamic linker's hook,
- * the guard's unwinder entries. */
+/* One extra uprobe outside the plan: the dynamic linker's hook, the guard's unwinder entries.
+ * For every pid of the target, or, with all_pids, for every process. */
 int armer__attach_extra(struct armer *a, struct bpf_program *prog, const struct target *t,
-			uint32_t object, uint64_t off, uint64_t cookie);
+			uint32_t object, uint64_t off, bool all_pids);
 
 /* Text for a kernel's refusal of a site. */
 const char *arm_strerror(int err, bool has_semaphore);

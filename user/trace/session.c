@@ -139,6 +139,8 @@ static int select_and_check(struct session *s, size_t from_object, struct err *e
 	if (err)
 		return err;
 	session__facts(s, &proc);
+	if (!from_object)
+		s->facts = proc;
 	plan_preflight(s->plan, &s->o.plan, s->target->plan_objects, s->target->nobjects, &proc,
 		       &s->kernel);
 	return 0;
@@ -249,10 +251,13 @@ int session__load(struct session *s, struct err *e)
 	if (err)
 		return err_set(e, err, "out of memory");
 	target__facts(s->target, &proc);
-	s->skel->rodata->cfg_filter_tgid = s->o.follow;
+	/* Perf events go by address space, which a vfork child shares. */
+	s->skel->rodata->cfg_filter_tgid = s->o.follow || !s->multi;
 	s->skel->rodata->cfg_follow = s->o.follow;
 	s->skel->rodata->cfg_stack_switch = proc.switches_stacks;
-	session__configure_guard(s, plan_uses(s->plan, RET_GUARD));
+	session__configure_guard(s, s->o.plan.returns == RET_GUARD && s->kernel.guard);
+	bpf_program__set_autoload(s->skel->progs.on_return_slots,
+				  s->guard || plan_uses(s->plan, RET_URETPROBE));
 	if (s->multi)
 		use_multi(s->skel);
 	err = qbpf_bpf__load(s->skel);
@@ -323,6 +328,12 @@ int session__arm_from(struct session *s, size_t from_site, size_t from_object, s
 	return armer__arm(s->armer, s->plan, s->target, 0, e);
 }
 
+int session__started(struct session *s, struct err *e)
+{
+	s->o.starting = false;
+	return session__check_guard(s, e);
+}
+
 int session__arm(struct session *s, struct err *e)
 {
 	uint64_t t0 = now_ns();
@@ -355,8 +366,7 @@ int session__rescan(struct session *s, struct err *e)
 	err = select_and_check(s, objects, e);
 	if (!err) {
 		session__facts(s, &proc);
-		if (proc.can_fork)
-			err = session__leave_nop5(s, &proc, e);
+		err = session__replan(s, &proc, e);
 	}
 	if (!err)
 		err = session__arm_from(s, sites, objects, e);
@@ -384,14 +394,22 @@ bool session__disarms_slowly(const struct session *s)
 	return !s->multi && sites > 16;
 }
 
+static void disarm_now(struct session *s)
+{
+	armer__free(s->armer);
+	s->armer = NULL;
+}
+
 void session__disarm(struct session *s)
 {
 	uint64_t t0 = now_ns();
 
 	if (!s->armer)
 		return;
-	armer__free(s->armer);
-	s->armer = NULL;
+	if (s->guard && !s->ended)
+		session__disarm_stopped(s, disarm_now);
+	else
+		disarm_now(s);
 	log_dbg("disarmed in %.1f ms", (now_ns() - t0) / 1e6);
 }
 

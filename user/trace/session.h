@@ -24,6 +24,7 @@ struct session_opts {
 	bool follow;	       /* forked children too: links then hold for all processes */
 	bool force_perf_event; /* QBPF_FORCE_PERF_EVENT=1: no uprobe_multi, for tests */
 	bool measure_price;
+	bool starting; /* the target is at its first instruction: libraries are still to come */
 	double max_overhead_pct; /* 0: none */
 };
 
@@ -45,6 +46,9 @@ void session__disarm(struct session *s);
 bool session__disarms_slowly(const struct session *s);
 /* Number of spans that are seen by at least one armed probe. */
 size_t session__armed(const struct session *s, size_t *sites);
+
+/* When the target's libraries are there: fails when --returns guard cannot be kept. */
+int session__started(struct session *s, struct err *e);
 
 /* The objects that have appeared since: select, check and arm what they hold. */
 int session__rescan(struct session *s, struct err *e);

@@ -15,6 +15,7 @@
 #include "log.h"
 #include "trace/maps_read.h"
 #include "trace/session_impl.h"
+#include "trace/stop.h"
 
 enum hook_kind { HOOK_UNWIND, HOOK_CATCH, HOOK_BACKTRACE };
 
@@ -43,10 +44,14 @@ void session__configure_guard(struct session *s, bool wanted)
 
 static int hook_one(struct session *s, struct bpf_program *prog, size_t obj, uint64_t off)
 {
-	return armer__attach_extra(s->armer, prog, s->target, obj, off, 0);
+	/* For all processes: a forked child may throw through frames that it has inherited. */
+	return armer__attach_extra(s->armer, prog, s->target, obj, off, true);
 }
 
-/* Each way out of _Unwind_Backtrace. */
+/*
+ * The ways out of _Unwind_Backtrace. Jumps out of it lead to its cold part, which aborts; were one
+ * missed, returns would not be seen, no harm done.
+ */
 static int hook_returns(struct session *s, size_t obj, const struct elf_func *f)
 {
 	const struct elf_image *img = s->target->objects[obj].img;
@@ -57,7 +62,7 @@ static int hook_returns(struct session *s, size_t obj, const struct elf_func *f)
 	err = func_facts__read(img, f->addr, f->size, &facts);
 	if (err)
 		return err;
-	if (!facts.decoded || !facts.nret || facts.has_cond_tail || facts.ntail)
+	if (!facts.decoded || !facts.nret)
 		err = -EOPNOTSUPP;
 	for (unsigned int i = 0; i < facts.nret && !err; i++) {
 		err = elf_image__addr_to_off(img, facts.rets[i], &off);
@@ -114,6 +119,21 @@ static int hook_object(struct session *s, size_t obj, struct err *e)
 	return 0;
 }
 
+/* Without an unwinder no one throws, unless it is linked in and has no name any more. */
+int session__check_guard(struct session *s, struct err *e)
+{
+	struct plan_process proc;
+
+	if (!s->guard || s->guard_hooks)
+		return 0;
+	target__facts(s->target, &proc);
+	if (!proc.can_throw && !proc.can_cancel)
+		return 0;
+	return err_set(e, -EOPNOTSUPP,
+		       "--returns guard: no unwinder was found in the target (libgcc linked in "
+		       "statically and stripped?)");
+}
+
 int session__arm_guard(struct session *s, size_t from, struct err *e)
 {
 	int err = 0;
@@ -123,10 +143,8 @@ int session__arm_guard(struct session *s, size_t from, struct err *e)
 	for (size_t i = from; i < s->target->nobjects && !err; i++)
 		if (!s->target->objects[i].unusable)
 			err = hook_object(s, i, e);
-	if (!err && !from && !s->guard_hooks)
-		err = err_set(e, -EOPNOTSUPP,
-			      "--returns guard: no unwinder was found in the target (libgcc linked "
-			      "in statically and stripped?)");
+	if (!err && !from && !s->o.starting)
+		err = session__check_guard(s, e);
 	if (!err && !from)
 		log_info("the guard is on: it writes return addresses into the target's stacks "
 			 "when an exception passes (the kernel logs a warning about that)");
@@ -168,4 +186,68 @@ void session__guard_fork(struct session *s, pid_t parent, pid_t child)
 
 	if (s->guard)
 		maps_each_open_frame(s->skel, fix_frame, &fix);
+}
+
+/* Puts the original back into one slot of a stopped thread, if the trampoline is there. */
+static void restore_slot(const struct qbpf_return_slot *r)
+{
+	uint64_t now = 0;
+	struct iovec local = {.iov_base = &now, .iov_len = sizeof(now)};
+	struct iovec remote = {.iov_base = (void *)(uintptr_t)r->slot, .iov_len = sizeof(now)};
+
+	if (process_vm_readv((pid_t)r->tgid, &local, 1, &remote, 1, 0) != sizeof(now) ||
+	    now != r->trampoline)
+		return;
+	now = r->ret;
+	if (process_vm_writev((pid_t)r->tgid, &local, 1, &remote, 1, 0) != sizeof(now))
+		log_warn("process %u: a return address could not be restored: %s", r->tgid,
+			 strerror(errno));
+}
+
+static void restore_slots(struct session *s)
+{
+	struct qbpf_return_slot buf[128];
+	struct bpf_link *link = bpf_program__attach_iter(s->skel->progs.on_return_slots, NULL);
+	size_t have = 0;
+	ssize_t n;
+	int fd;
+
+	fd = link ? bpf_iter_create(bpf_link__fd(link)) : -1;
+	while (fd >= 0 && (n = read(fd, (char *)buf + have, sizeof(buf) - have)) > 0) {
+		size_t whole;
+
+		have += (size_t)n;
+		whole = have / sizeof(buf[0]);
+		for (size_t i = 0; i < whole; i++)
+			restore_slot(&buf[i]);
+		have -= whole * sizeof(buf[0]);
+		memmove(buf, &buf[whole], have);
+	}
+	if (fd >= 0)
+		close(fd);
+	bpf_link__destroy(link);
+}
+
+/*
+ * When exceptions can pass and no guard is there, they must not meet a trampoline: the calls in
+ * flight get their return addresses back while their threads are stopped, and the probes go
+ * before they run on. Calls `disarm` in any case.
+ */
+void session__disarm_stopped(struct session *s, void (*disarm)(struct session *s))
+{
+	struct stopped **all = calloc(s->target->npids + 1, sizeof(*all));
+	struct err why = {{0}};
+
+	for (size_t i = 0; all && i < s->target->npids; i++)
+		if (stopped__new(s->target->pids[i], &all[i], &why))
+			log_warn(
+			    "leaving without care, an exception through a call in flight would "
+			    "end the target: %s",
+			    why.text);
+	if (all)
+		restore_slots(s);
+	disarm(s);
+	for (size_t i = 0; all && i < s->target->npids; i++)
+		stopped__free(all[i]);
+	free(all);
 }

@@ -30,12 +30,13 @@ struct session {
 	uint64_t *key_timeouts;	     /* by span id - 1 */
 	size_t span_room, site_room; /* entries of span_counts and sites */
 	bool multi;
-	bool hooked;	    /* the dynamic linker reports new objects */
-	bool guard;	    /* its programs are loaded */
-	size_t guard_hooks; /* entries of unwinders that are hooked */
-	bool forks;	 /* seen to, whatever its symbols say */
-	bool fork_tried;    /* kernel.nop5_fork_unsafe is known */
-	bool rescan;	    /* asked for by a notice */
+	bool hooked;		   /* the dynamic linker reports new objects */
+	struct plan_process facts; /* as the plan knows them */
+	bool guard;		   /* its programs are loaded */
+	size_t guard_hooks;	   /* entries of unwinders that are hooked */
+	bool forks;		   /* seen to, whatever its symbols say */
+	bool fork_tried;	   /* kernel.nop5_fork_unsafe is known */
+	bool rescan;		   /* asked for by a notice */
 	bool ended;
 	char *comm, *exe;      /* of the first process, kept after its end */
 	struct snapshot *last; /* of the previous tick, for --max-overhead */
@@ -51,6 +52,8 @@ void session__hook_ldso(struct session *s, size_t from);
 /* session_guard.c: the unwinder's entry points for --returns guard, of objects[from ..). */
 void session__configure_guard(struct session *s, bool wanted); /* before loading */
 int session__arm_guard(struct session *s, size_t from, struct err *e);
+void session__disarm_stopped(struct session *s, void (*disarm)(struct session *s));
+int session__check_guard(struct session *s, struct err *e);
 void session__guard_fork(struct session *s, pid_t parent, pid_t child);
 
 /* session.c */
@@ -58,8 +61,8 @@ int session__arm_from(struct session *s, size_t from_site, size_t from_object, s
 /* What the processes can do, and, once they can fork, whether the kernel minds. */
 void session__facts(struct session *s, struct plan_process *proc);
 
-/* session_nop5.c */
-int session__leave_nop5(struct session *s, const struct plan_process *proc, struct err *e);
+/* session_replan.c */
+int session__replan(struct session *s, const struct plan_process *now, struct err *e);
 
 /* session_budget.c */
 int session__keep_budget(struct session *s, struct err *e);

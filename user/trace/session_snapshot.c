@@ -94,14 +94,23 @@ static int fill_probes(const struct session *s, struct snapshot *snap)
 static uint64_t span_floor(const struct session *s, uint32_t id)
 {
 	const struct plan_span *sp = &s->plan->spans[id - 1];
+	bool emulated = false;
 
 	if (sp->kind == SPAN_FUNC && (sp->way == RET_URETPROBE || sp->way == RET_GUARD))
 		return s->price.floor_func_ns;
 	if (sp->kind != SPAN_MARKER && sp->kind != SPAN_KEYED && sp->kind != SPAN_FUNC)
 		return 0;
-	for (size_t i = 0; i < s->plan->nsites; i++)
-		if (s->plan->sites[i].span == id && s->plan->sites[i].price != PRICE_NOP5)
+	for (size_t i = 0; i < s->plan->nsites; i++) {
+		const struct plan_site *site = &s->plan->sites[i];
+
+		if (site->span != id || site->verdict == VERDICT_REFUSED)
+			continue;
+		if (site->price == PRICE_STEPPED)
 			return s->price.floor_stepped_ns;
+		emulated |= site->price == PRICE_EMULATED;
+	}
+	if (emulated)
+		return s->price.floor_emulated_ns;
 	return s->price.floor_marker_ns;
 }
 

@@ -88,7 +88,7 @@ static int on_notice(void *ctx, void *data, size_t size)
 
 			s->forks = true;
 			session__facts(s, &proc);
-			if (session__leave_nop5(s, &proc, &why))
+			if (session__replan(s, &proc, &why))
 				log_warn("%s", why.text);
 			target__drop_images(s->target);
 		}
@@ -209,7 +209,7 @@ static bool hook_marker(struct session *s, size_t obj, const char *name)
 		if (strcmp(m->provider, "rtld") || strcmp(m->name, name))
 			continue;
 		done |= !armer__attach_extra(s->armer, s->skel->progs.on_ldso, s->target, obj,
-					     m->off, 0);
+					     m->off, false);
 	}
 	return done;
 }
@@ -228,7 +228,7 @@ static bool hook_function(struct session *s, size_t obj)
 		if (f->flags & (FUNC_IMPORTED | FUNC_IFUNC) || strcmp(f->name, "_dl_debug_state"))
 			continue;
 		return !armer__attach_extra(s->armer, s->skel->progs.on_ldso, s->target, obj,
-					    f->off, 0);
+					    f->off, false);
 	}
 	return false;
 }

@@ -27,6 +27,7 @@ static void object_drop(struct target_object *o)
 	o->funcs = NULL;
 	o->markers = NULL;
 	o->img = NULL;
+	o->funcs_read = o->unwind_read = false;
 }
 
 void target__drop_images(struct target *t)
