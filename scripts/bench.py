@@ -13,8 +13,8 @@ machine falls on all of them. A figure is the median over the rounds of "traced 
 time of the traced thread, kernel included. In every run both tools must have counted every
 iteration, else there is no figure but an error.
 
-The same sites are also armed with empty programs. What they cost is the kernel's own part, which
-no tool can go below; how much of a bar it fills depends on what a breakpoint costs on the machine.
+The same sites are also armed with empty programs (bpftrace's). What they cost is the kernel's own
+part; how much of a bar it fills depends on what a breakpoint costs on the machine.
 """
 
 import argparse
@@ -287,12 +287,13 @@ def big_binary(folder):
 def one_start(b, name, runs, path, mode, qargs, script, bar):
     target = Target(path, *mode)
     say(f"start to first armed probe: {name}")
-    ready, outside, other, log = [], [], [], []
+    ready, outside, cpu, other, log = [], [], [], [], []
     try:
         for _ in range(runs):
             q = Qbpf(b.qbpf, target.pid, *qargs)
             ready.append(q.ready_ms)
             outside.append(round(q.outside_ms, 1))
+            cpu.append(round(q.cpu_ms, 1))
             log = [x for x in q.log if " ms" in x]
             q.stop()
             if b.bpftrace:
@@ -301,9 +302,11 @@ def one_start(b, name, runs, path, mode, qargs, script, bar):
                 t.counted()
     finally:
         target.kill()
+    # CPU time is what does not depend on how busy the machine is.
     b.detail[name] = {
         "ready_ms": ready,
         "spawn_to_ready_ms": outside,
+        "cpu_ms": cpu,
         "bpftrace_spawn_to_ready_ms": other,
         "last_run": log,
     }
@@ -314,6 +317,7 @@ def one_start(b, name, runs, path, mode, qargs, script, bar):
         "ms",
         statistics.median(other) if other else None,
     )
+    b.state("  of which CPU time of its own", statistics.median(cpu), "ms")
 
 
 def start(b, folder):

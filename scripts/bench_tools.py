@@ -79,6 +79,8 @@ class Qbpf(Process):
                 break
         self.outside_ms = (time.monotonic() - self.spawned) * 1e3
         self.ready_ms = float(m[1])
+        with open(f"/proc/{self.p.pid}/schedstat") as f:
+            self.cpu_ms = int(f.read().split()[0]) / 1e6  # of its main thread until now
 
     def said_ms(self, what):
         for line in self.log:
