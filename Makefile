@@ -193,7 +193,9 @@ demo: setup
 	$(MAKE) -j$$(nproc) all $(BUILD)/tests/w_strategy
 	BUILD=$(BUILD) scripts/demo.sh
 
-bench: all $(filter $(BUILD)/tests/w_bench%,$(WORKS))
+bench:
+	@scripts/setup.sh --tests
+	$(MAKE) -j$$(nproc) all $(filter $(BUILD)/tests/w_bench%,$(WORKS))
 	scripts/bench.py --build $(BUILD)
 
 check-kernels: tests
