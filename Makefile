@@ -195,8 +195,8 @@ demo: setup
 
 bench:
 	@scripts/setup.sh --tests
-	$(MAKE) -j$$(nproc) all $(filter $(BUILD)/tests/w_bench%,$(WORKS))
-	scripts/bench.py --build $(BUILD)
+	@$(MAKE) -j$$(nproc) all $(filter $(BUILD)/tests/w_bench%,$(WORKS)) >&2
+	@scripts/bench.py --build $(BUILD)
 
 check-kernels: tests
 	BUILD=$(BUILD) tests/kernels/run.sh
