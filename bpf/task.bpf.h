@@ -18,8 +18,8 @@ static __always_inline void current_alt_stack(struct alt_stack *alt)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	alt->start = task->sas_ss_sp;
-	alt->size = task->sas_ss_size;
+	alt->start = BPF_CORE_READ(task, sas_ss_sp);
+	alt->size = BPF_CORE_READ(task, sas_ss_size);
 }
 
 /* As the kernel's own on_sig_stack(). */

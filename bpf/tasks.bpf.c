@@ -27,17 +27,21 @@ SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_thread_exit, struct task_struct *p)
 {
 	struct qbpf_thread *t = bpf_task_storage_get(&threads, p, NULL, 0);
-	__u32 tgid = p->tgid;
+	__u64 id = bpf_get_current_pid_tgid();
+	__u32 tgid = id >> 32;
 
 	if (t)
 		frames_drop_all(t);
 	/* Two last threads may both see 0 here; who takes the target off the list tells. */
-	if (!p->signal->live.counter && !bpf_map_delete_elem(&targets, &tgid))
-		notify(QBPF_NOTICE_EXIT, tgid, p->pid, 0);
+	if (!BPF_CORE_READ(p, signal, live.counter) && !bpf_map_delete_elem(&targets, &tgid))
+		notify(QBPF_NOTICE_EXIT, tgid, id, 0);
 	return 0;
 }
 
 /*
+ * Fields of tasks are read by BPF_CORE_READ: for each load through a typed pointer the verifier
+ * searches the kernel's whole BTF, half a millisecond a piece.
+ *
  * A child starts with no frames: a new task has no storage. User space is told of a child with
  * a copy of the target's memory even when it is not followed, because the copy has the target's
  * probes in it (Linux 6.18 does not undo optimised ones).
@@ -45,15 +49,16 @@ int BPF_PROG(on_thread_exit, struct task_struct *p)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
-	__u32 tgid = parent->tgid, child_tgid = child->tgid, one = 1;
+	__u64 id = bpf_get_current_pid_tgid();
+	__u32 tgid = id >> 32, child_tgid = BPF_CORE_READ(child, tgid), one = 1;
 
 	if (child_tgid == tgid || !is_target(tgid))
 		return 0;
 	if (cfg_follow)
 		bpf_map_update_elem(&targets, &child_tgid, &one, BPF_ANY);
-	else if (child->mm == parent->mm)
+	else if (BPF_CORE_READ(child, mm) == BPF_CORE_READ(parent, mm))
 		return 0;
-	notify(QBPF_NOTICE_FORK, tgid, parent->pid, child_tgid);
+	notify(QBPF_NOTICE_FORK, tgid, id, child_tgid);
 	return 0;
 }
 
@@ -61,11 +66,12 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *p)
 {
 	struct qbpf_thread *t = bpf_task_storage_get(&threads, p, NULL, 0);
+	__u64 id = bpf_get_current_pid_tgid();
 
 	if (t)
 		frames_drop_all(t);
-	if (is_target(p->tgid))
-		notify(QBPF_NOTICE_EXEC, p->tgid, p->pid, 0);
+	if (is_target(id >> 32))
+		notify(QBPF_NOTICE_EXEC, id >> 32, id, 0);
 	return 0;
 }
 

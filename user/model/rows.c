@@ -94,6 +94,8 @@ static size_t merge(const struct hist_bucket *b, size_t n, bool whole, int fine,
 
 		if (i && row == last) {
 			rows[used - 1].n += b[i].n;
+			if (row == 0 && !whole)
+				continue; /* subnormals: as good as zero */
 			if (b[i].lo < rows[used - 1].lo)
 				rows[used - 1].lo = b[i].lo;
 			if (b[i].hi > rows[used - 1].hi)
@@ -101,7 +103,7 @@ static size_t merge(const struct hist_bucket *b, size_t n, bool whole, int fine,
 			continue;
 		}
 		row_range(row, whole, fine, &lo, &hi);
-		if (row == 0 || fine < 0) { /* as far as there are values, not to 2^4096 */
+		if (row == 0 ? whole : fine < 0) { /* as far as there are values, not to 2^4096 */
 			lo = b[i].lo;
 			hi = b[i].hi;
 		}

@@ -90,28 +90,31 @@ static int fill_probes(const struct session *s, struct snapshot *snap)
 	return 0;
 }
 
-/* What an empty span reads, by the sites it is made of. */
+/*
+ * What an empty span reads, by the site at its begin: the clock is read there before an
+ * instruction is stepped or emulated, and at the end before that too.
+ */
 static uint64_t span_floor(const struct session *s, uint32_t id)
 {
 	const struct plan_span *sp = &s->plan->spans[id - 1];
-	bool emulated = false;
+	enum price_class begin = PRICE_NOP5;
 
-	if (sp->kind == SPAN_FUNC && (sp->way == RET_URETPROBE || sp->way == RET_GUARD))
-		return s->price.floor_func_ns;
 	if (sp->kind != SPAN_MARKER && sp->kind != SPAN_KEYED && sp->kind != SPAN_FUNC)
 		return 0;
 	for (size_t i = 0; i < s->plan->nsites; i++) {
 		const struct plan_site *site = &s->plan->sites[i];
 
-		if (site->span != id || site->verdict == VERDICT_REFUSED)
-			continue;
-		if (site->price == PRICE_STEPPED)
-			return s->price.floor_stepped_ns;
-		emulated |= site->price == PRICE_EMULATED;
+		if (site->span == id && site->verdict != VERDICT_REFUSED &&
+		    (site->role == QBPF_ROLE_BEGIN || site->role == QBPF_ROLE_KEY_BEGIN ||
+		     site->role == QBPF_ROLE_ENTRY) &&
+		    site->price > begin)
+			begin = site->price;
 	}
-	if (emulated)
-		return s->price.floor_emulated_ns;
-	return s->price.floor_marker_ns;
+	if (begin == PRICE_STEPPED)
+		return s->price.floor_stepped_ns;
+	if (sp->kind == SPAN_FUNC && (sp->way == RET_URETPROBE || sp->way == RET_GUARD))
+		return s->price.floor_func_ns;
+	return begin == PRICE_EMULATED ? s->price.floor_emulated_ns : s->price.floor_marker_ns;
 }
 
 static int fill_spans(const struct session *s, struct snapshot *snap)
