@@ -203,11 +203,11 @@ check-kernels: tests
 
 C_FILES = $(shell git ls-files '*.c' '*.h' '*.cc')
 format:
-	clang-format -i $(C_FILES)
+	@clang-format -i $(C_FILES)
 
 lint:
-	clang-format --dry-run --Werror $(C_FILES)
-	cppcheck --quiet --error-exitcode=1 --inline-suppr --enable=warning,portability \
+	@clang-format --dry-run --Werror $(C_FILES)
+	@cppcheck --quiet --error-exitcode=1 --inline-suppr --enable=warning,portability \
 		--suppress=missingIncludeSystem '-DLIBBPF_OPTS(t,n,...)=struct t n = {0}' \
 		-Iinclude -Iuser user
 	@command -v shellcheck >/dev/null && shellcheck scripts/*.sh tests/kernels/*.sh .ci/run || true

@@ -9,7 +9,7 @@
 #include "elf/image.h"
 #include "elf/usdt_arg.h"
 
-#define USDT_ARGS_MAX 12
+#define USDT_ARGS_MAX	   12
 #define QBPF_FUNC_PROVIDER "qbpf_func" /* of the markers that QBPF_FUNC() places */
 
 struct usdt_marker {

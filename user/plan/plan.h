@@ -63,13 +63,13 @@ struct plan_site {
 	bool has_arg;
 	enum verdict verdict;
 	enum price_class price;
-	char *reason; /* for RELOCATED and REFUSED, and ARM by --unsafe; owned; else NULL */
+	char *reason;  /* for RELOCATED and REFUSED, and ARM by --unsafe; owned; else NULL */
 	int arm_errno; /* set by trace/ when the kernel refused it */
 	bool armed;    /* set by trace/ */
 };
 
 struct plan_span {
-	char *name;   /* provider:name, or demangled function; unique, owned */
+	char *name; /* provider:name, or demangled function; unique, owned */
 	enum span_kind kind;
 	enum qbpf_hist_kind hist;
 	uint32_t object;     /* of the first site */
@@ -95,7 +95,7 @@ struct plan_process {
 
 /* What the kernel can do. */
 struct plan_kernel {
-	bool nop5_optimised;  /* rewrites nop5 (>= 6.18): the red-zone rule applies */
+	bool nop5_optimised; /* rewrites nop5 (>= 6.18): the red-zone rule applies */
 	/*
 	 * 6.18's trampoline for optimised probes is not copied on fork, but the call to it is: a
 	 * forked child that runs an optimised site dies by SIGSEGV (seen on 6.18.44 with any
@@ -104,7 +104,7 @@ struct plan_kernel {
 	bool nop5_fork_unsafe;
 	bool uprobe_multi;
 	bool uretprobe_syscall; /* uretprobes return by a syscall (>= 6.11): seccomp matters */
-	bool guard;	      /* bpf_probe_write_user may be used */
+	bool guard;		/* bpf_probe_write_user may be used */
 };
 
 struct plan_object {
