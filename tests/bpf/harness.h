@@ -389,8 +389,10 @@ static inline bool way_of(void **state)
 {
 	bool multi = *state != NULL;
 
-	if (multi && !harness_has_multi())
+	if (multi && !harness_has_multi()) {
+		print_message("# no uprobe_multi on this kernel\n");
 		skip();
+	}
 	return multi;
 }
 

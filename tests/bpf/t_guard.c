@@ -78,13 +78,19 @@ static bool write_user_allowed(void)
 	return fd >= 0;
 }
 
+static void skip_locked_down(void)
+{
+	print_message("# this kernel is locked down: bpf_probe_write_user is refused\n");
+	skip();
+}
+
 static void guard_open(struct harness *h, void **state, int (*work)(void))
 {
 	bool multi = way_of(state);
 	struct qbpf_bpf *s;
 
 	if (!write_user_allowed())
-		skip();
+		skip_locked_down();
 	harness_open(h, multi);
 	s = h->skel;
 	struct bpf_program *progs[] = {s->progs.on_unwind, s->progs.on_catch, s->progs.on_backtrace,
@@ -393,7 +399,7 @@ static int leave_in_flight(void **state, bool in_order)
 	int status;
 
 	if (!write_user_allowed())
-		skip();
+		skip_locked_down();
 	assert_int_equal(pipe(guard_fixed), 0);
 	guard_open(&h, state, work_in_flight_quietly);
 	probe_function(&h, guard_in_flight, 1);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 600
+# timeout: 900
 """The markers of qbpf/probe.h, hit for real and seen by tracers that know nothing of qbpf:
 bpftrace, gdb and perf. The program itself says what they must see."""
 
@@ -307,7 +307,7 @@ def optimised():
         finally:
             tracer.send_signal(signal.SIGINT)
             try:
-                tracer.communicate(timeout=60)
+                tracer.communicate(timeout=300)  # it gives back one perf event at a time
             finally:
                 tracer.kill()
         equal(code(program.pid), nop, "the marker after the tracer has gone")

@@ -30,7 +30,7 @@
 #define BTF_VMLINUX  "/sys/kernel/btf/vmlinux"
 
 /* Without BPF cookies of perf events (82e6b1eee6a8) no probe can say which site it is. */
-#define OLDEST_KERNEL "5.15"
+#define OLDEST_KERNEL "5.17" /* bpf_loop */
 
 /* First line of a small file of proc or sysfs, without its newline. */
 int host_read_line(const char *path, char *buf, size_t size)

@@ -19,14 +19,14 @@ static const struct advice {
 	const char *name, *good, *bad, *remedy;
 } advices[] = {
     {"kernel", NULL, "too old: probes cannot carry cookies",
-     "Linux 5.15 or later; 6.6 and 6.18 bring cheaper probes"},
+     "Linux 5.17 or later; 6.6 and 6.18 bring cheaper probes"},
     {"BTF", "programs fit this kernel's structures", "programs cannot be fitted to this kernel",
      "a kernel with CONFIG_DEBUG_INFO_BTF=y"},
     {"BPF programs", NULL, "nothing can be traced",
      "run as root (sudo); as root, look for a seccomp filter or a security module"},
     {"tracing programs", "the frame stack of each thread, notices of exec and exit, open spans",
      "no frame stacks, no notices of exec and exit: nothing can be traced",
-     "Linux 5.15 or later with BTF, and the capabilities below"},
+     "Linux 5.17 or later with BTF, and the capabilities below"},
     {"user namespace", NULL, "capabilities of a container's own namespace do not count",
      "run qbpf on the host, or in a container without one"},
     {"CAP_BPF", "loads programs and maps", "loads programs and maps", ROOT_OR_SETCAP},
@@ -154,7 +154,7 @@ static void kernel_rows(struct maker *m, const struct host_trials *t)
 {
 	const struct host *h = m->h;
 
-	row(m, "kernel", or_fail(h->version >= KERNEL_VERSION(5, 15, 0)), "Linux %s", h->kernel);
+	row(m, "kernel", or_fail(h->version >= KERNEL_VERSION(5, 17, 0)), "Linux %s", h->kernel);
 	row(m, "BTF", or_fail(h->btf), "%s", h->btf ? "/sys/kernel/btf/vmlinux" : "absent");
 	row(m, "BPF programs", or_fail(!h->bpf_error), "%s", outcome(h->bpf_error));
 	row(m, "tracing programs", or_fail(!t->tracing),
