@@ -197,7 +197,6 @@ __noinline int aside_find(struct qbpf_thread *t, __u32 span, __u64 sp)
 	return w.found;
 }
 
-
 struct purge {
 	struct qbpf_thread *t;
 	__u64 limit, reach;
