@@ -14,10 +14,14 @@
 
 static void t_clone_owns_all(void **state)
 {
-	struct snapshot *s = fixture__strategy(), *c = snapshot__clone(s);
+	struct snapshot *s = fixture__strategy(), *c;
 
 	(void)state;
+	s->spans[7].refused = true;
+	c = snapshot__clone(s);
 	assert_non_null(c);
+	assert_true(c->spans[7].refused);
+	assert_false(c->spans[0].refused);
 	assert_ptr_not_equal(c->spans[0].name, s->spans[0].name);
 	assert_ptr_not_equal(c->spans[0].hist, s->spans[0].hist);
 	snapshot__free(s); /* the sanitizer sees to it that nothing is shared */
@@ -46,6 +50,7 @@ static void t_since(void **state)
 	fixture__add(&s->spans[0], 50000, 100);
 	s->spans[0].orphan_ends += 3;
 	s->spans[0].open = 4;
+	s->spans[7].refused = true;
 	s->nodes[0].count += 100;
 	s->nodes[0].total_ns += 5000000;
 	s->nodes[0].self_ns += 5000000;
@@ -60,6 +65,7 @@ static void t_since(void **state)
 	fixture__node(s, 0, s->nspans - 1, 1, 9, 9)->max_ns = 9;
 
 	d = snapshot__since(s, base);
+	assert_true(d->spans[7].refused);
 	assert_non_null(d);
 	assert_true(snapshot__duration_s(d) == 2);
 	assert_int_equal(hist__count(d->spans[0].hist), 100);

@@ -181,6 +181,55 @@ static void t_exact_integers(void **state)
 	snapshot__free(s);
 }
 
+/* Both ends of what an int64_t holds are integers, and one beyond is not. */
+static void t_extreme_values(void **state)
+{
+	struct snapshot *s = snapshot__new();
+	struct snap_span *span = fixture__span(s, "delta", SPAN_VALUE, QBPF_HIST_INT);
+	json_t *root, *o;
+
+	(void)state;
+	fixture__add(span, (uint64_t)INT64_MIN, 1);
+	fixture__add(span, INT64_MAX, 1);
+	fixture__add(fixture__span(s, "low", SPAN_VALUE, QBPF_HIST_INT), (uint64_t)INT64_MIN, 2);
+	root = parse(s);
+	o = json_array_get(json_object_get(root, "spans"), 0);
+	assert_true(json_is_integer(json_object_get(o, "min")));
+	assert_true(json_integer_value(json_object_get(o, "min")) == INT64_MIN);
+	assert_true(json_integer_value(json_object_get(o, "max")) == INT64_MAX);
+	assert_int_equal(json_integer_value(json_object_get(o, "sum")), -1);
+	o = json_array_get(json_object_get(root, "spans"), 1);
+	assert_true(json_integer_value(json_object_get(o, "mean")) == INT64_MIN);
+	assert_true(json_is_real(json_object_get(o, "sum")));
+	json_decref(root);
+	snapshot__free(s);
+}
+
+/* A span without an armed site is no row of zeros; hits it had before are kept. */
+static void t_refused(void **state)
+{
+	struct snapshot *s = snapshot__new();
+	json_t *root, *spans;
+
+	(void)state;
+	fixture__span(s, "waiting", SPAN_FUNC, QBPF_HIST_NS);
+	fixture__span(s, "turned_down", SPAN_FUNC, QBPF_HIST_NS)->refused = true;
+	fixture__span(s, "taken_away", SPAN_FUNC, QBPF_HIST_NS)->refused = true;
+	fixture__add(&s->spans[2], 1000, 1);
+	fixture__note(&s->refused, &s->nrefused, "turned_down at 0x10", "no good");
+	root = parse(s);
+	spans = json_object_get(root, "spans");
+	assert_int_equal(json_array_size(spans), 2);
+	assert_string_equal(json_string_value(json_object_get(json_array_get(spans, 0), "name")),
+			    "waiting");
+	assert_string_equal(json_string_value(json_object_get(json_array_get(spans, 1), "name")),
+			    "taken_away");
+	assert_int_equal(
+	    json_array_size(json_object_get(json_object_get(root, "probes"), "refused")), 1);
+	json_decref(root);
+	snapshot__free(s);
+}
+
 static void t_infinities(void **state)
 {
 	struct snapshot *s = snapshot__new();
@@ -244,6 +293,8 @@ int main(void)
 	    cmocka_unit_test(t_values_and_instants),
 	    cmocka_unit_test(t_hostile_names),
 	    cmocka_unit_test(t_exact_integers),
+	    cmocka_unit_test(t_extreme_values),
+	    cmocka_unit_test(t_refused),
 	    cmocka_unit_test(t_infinities),
 	    cmocka_unit_test(t_deep_tree),
 	    cmocka_unit_test(t_write_errors),

@@ -113,6 +113,24 @@ static void t_many(void **state)
 	snapshot__free(s);
 }
 
+/* A refused span is told by its sites, not as one that might yet be hit. */
+static void t_refused(void **state)
+{
+	struct snapshot *s = snapshot__new();
+	char *text;
+
+	(void)state;
+	s->now_ns = 1000000000;
+	fixture__span(s, "waiting", SPAN_FUNC, QBPF_HIST_NS);
+	fixture__span(s, "turned_down", SPAN_FUNC, QBPF_HIST_NS)->refused = true;
+	fixture__note(&s->refused, &s->nrefused, "turned_down at 0x10", "no good");
+	text = report(s, &everything);
+	assert_non_null(strstr(text, "no hit yet: waiting\n"));
+	assert_non_null(strstr(text, "refused: no good: turned_down at 0x10\n"));
+	free(text);
+	snapshot__free(s);
+}
+
 static void t_deep_recursion(void **state)
 {
 	struct snapshot *s = snapshot__new();
@@ -133,9 +151,10 @@ static void t_deep_recursion(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(t_golden_utf8), cmocka_unit_test(t_golden_ascii),
-	    cmocka_unit_test(t_plain_text),  cmocka_unit_test(t_empty),
-	    cmocka_unit_test(t_many),	     cmocka_unit_test(t_deep_recursion),
+	    cmocka_unit_test(t_golden_utf8),	cmocka_unit_test(t_golden_ascii),
+	    cmocka_unit_test(t_plain_text),	cmocka_unit_test(t_empty),
+	    cmocka_unit_test(t_many),		cmocka_unit_test(t_refused),
+	    cmocka_unit_test(t_deep_recursion),
 	};
 
 	return cmocka_run_group_tests_name("out_table", tests, NULL, NULL);

@@ -22,6 +22,7 @@ struct snap_span {
 	uint64_t unreadable, key_overflow, key_restarts, key_timeouts, ret_muted;
 	uint64_t floor_ns; /* what an empty span of this kind reads on this host; 0: unknown */
 	uint64_t price_ns; /* what one span costs the target; 0: unknown */
+	bool refused;	   /* none of its sites is armed: it cannot have a hit */
 };
 
 /* A minimum or maximum that the difference of two snapshots cannot tell. */

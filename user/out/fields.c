@@ -125,6 +125,11 @@ int span_rows__make(struct span_rows *r, const struct snapshot *s, const struct 
 	return 0;
 }
 
+bool span_row__refused(const struct span_row *r)
+{
+	return r->span->refused && !r->count;
+}
+
 void span_rows__clear(struct span_rows *r)
 {
 	free(r->rows);

@@ -43,6 +43,8 @@ struct span_rows {
 /* Rows in the order of the spans. 0 or -ENOMEM. `t` is the snapshot's tree. */
 int span_rows__make(struct span_rows *r, const struct snapshot *s, const struct tree *t);
 void span_rows__clear(struct span_rows *r);
+/* None of its sites is armed and none ever was hit: no row, its sites are among the refused. */
+bool span_row__refused(const struct span_row *r);
 
 enum field_type {
 	FIELD_TEXT,

@@ -19,7 +19,7 @@ static json_t *number(long double v)
 		return json_null();
 	if (isinf((double)v))
 		return json_string(v > 0 ? "inf" : "-inf");
-	if (v == floorl(v) && fabsl(v) < 0x1p63L)
+	if (v == floorl(v) && v >= -0x1p63L && v < 0x1p63L)
 		return json_integer((json_int_t)v);
 	return json_real((double)v);
 }
@@ -250,7 +250,8 @@ int json__write_summary(FILE *f, const struct snapshot *s, bool compact)
 	json_put(&d, d.root, "probes", probes(&d, s));
 	json_put(&d, d.root, "price", price(&d, s));
 	for (size_t i = 0; i < rows.n; i++)
-		json_append(&d, spans, span(&d, &rows.rows[i]));
+		if (!span_row__refused(&rows.rows[i]))
+			json_append(&d, spans, span(&d, &rows.rows[i]));
 	json_put(&d, d.root, "spans", spans);
 	json_put(&d, d.root, "tree", call_tree(&d, t));
 	json_put(&d, d.root, "lost", lost(&d, s));

@@ -147,7 +147,7 @@ static void put_idle_spans(const struct report *r)
 	size_t n = 0;
 
 	for (size_t i = 0; names && i < r->rows.n; i++)
-		if (!row_alive(&r->rows.rows[i]))
+		if (!row_alive(&r->rows.rows[i]) && !span_row__refused(&r->rows.rows[i]))
 			names[n++] = r->rows.rows[i].span->name;
 	if (n) {
 		fprintf(r->f, "\nno hit yet: ");

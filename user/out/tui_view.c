@@ -181,7 +181,7 @@ static void arrange_spans(struct tui *t)
 	size_t n = 0;
 
 	for (size_t i = 0; i < t->rows.n; i++)
-		if (matches(t, t->rows.rows[i].span->name))
+		if (matches(t, t->rows.rows[i].span->name) && !span_row__refused(&t->rows.rows[i]))
 			t->order[n++] = &t->rows.rows[i];
 	sorting.field = tui_span_columns[t->sort];
 	sorting.reverse = t->reverse;
