@@ -448,6 +448,179 @@ static void t_every_byte(void **state)
 	maker_free(&m);
 }
 
+#define BYTES(...) (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})
+
+static void scan(const uint8_t *code, size_t n, size_t at, bool *stack, bool *fork)
+{
+	struct elf_image *img;
+	struct maker m;
+	uint8_t *copy;
+	struct err e;
+
+	make_plain(&m);
+	memcpy(m.data + MAKER_TEXT_OFF + at, code, n);
+	assert_int_equal(open_copy(&m, m.len, &img, &copy, &e), 0);
+	elf_image__scan_code(img, stack, fork);
+	elf_image__free(img);
+	free(copy);
+	maker_free(&m);
+}
+
+static void t_scan_code(void **state)
+{
+	static const struct {
+		const char *what;
+		bool stack, fork;
+		uint8_t len, bytes[32];
+	} rows[] = {
+	    {"nothing", false, false, 1, {0x90}},
+	    {"mov %rbp,%rsp", false, false, 3, {0x48, 0x89, 0xec}},
+	    {"mov %rsp,%rbp", false, false, 3, {0x48, 0x89, 0xe5}},
+	    {"mov %rax,%r12", false, false, 3, {0x49, 0x89, 0xc4}},
+	    {"mov %rsp,(%rdi)", false, false, 3, {0x48, 0x89, 0x27}},
+	    {"mov -8(%rbp),%rsp", false, false, 4, {0x48, 0x8b, 0x65, 0xf8}},
+	    {"mov (%rdi),%r12", false, false, 3, {0x4c, 0x8b, 0x27}},
+	    {"xchg %rax,%r12", false, false, 2, {0x49, 0x94}},
+	    {"mov %rax,%rsp", true, false, 3, {0x48, 0x89, 0xc4}},
+	    {"mov %r13,%rsp", true, false, 3, {0x4c, 0x89, 0xec}},
+	    {"mov (%rdi),%rsp", true, false, 3, {0x48, 0x8b, 0x27}},
+	    {"mov 8(%r13),%rsp", true, false, 4, {0x49, 0x8b, 0x65, 0x08}},
+	    {"mov x(%rip),%rsp", true, false, 7, {0x48, 0x8b, 0x25, 1, 2, 3, 4}},
+	    {"mov %rax,%rsp, reversed", true, false, 3, {0x48, 0x8b, 0xe0}},
+	    {"xchg %rsp,(%rdi)", true, false, 3, {0x48, 0x87, 0x27}},
+	    {"xchg %rbx,%rsp", true, false, 3, {0x48, 0x87, 0xdc}},
+	    {"xchg %rax,%rsp", true, false, 2, {0x48, 0x94}},
+	    {"syscall", false, false, 2, {0x0f, 0x05}},
+	    {"getpid", false, false, 7, {0xb8, 39, 0, 0, 0, 0x0f, 0x05}},
+	    {"fork", false, true, 7, {0xb8, 57, 0, 0, 0, 0x0f, 0x05}},
+	    {"clone", false, true, 7, {0xb8, 56, 0, 0, 0, 0x0f, 0x05}},
+	    {"clone3", false, true, 7, {0xb8, 0xb3, 1, 0, 0, 0x0f, 0x05}},
+	    {"fork of an assembler", false, true, 9, {0x48, 0xc7, 0xc0, 57, 0, 0, 0, 0x0f, 0x05}},
+	    {"24 bytes before", false, true, 26, {0xb8, 57, 0, 0, 0, [24] = 0x0f, 0x05}},
+	    {"25 bytes before", false, false, 27, {0xb8, 57, 0, 0, 0, [25] = 0x0f, 0x05}},
+	};
+	bool stack, fork;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const size_t at[] = {0, 100, MAKER_SIZE - rows[i].len};
+
+		for (size_t k = 0; k < 3; k++) {
+			scan(rows[i].bytes, rows[i].len, at[k], &stack, &fork);
+			if (stack != rows[i].stack || fork != rows[i].fork)
+				fail_msg("%s at %zu: %d %d", rows[i].what, at[k], stack, fork);
+		}
+	}
+	/* Data is not code. */
+	scan(BYTES(0x48, 0x89, 0xc4), MAKER_SIZE, &stack, &fork);
+	assert_false(stack);
+}
+
+/* Wherever the pieces meet in which a large file is read. */
+static void t_scan_large(void **state)
+{
+	static const uint8_t code[] = {0xb8, 57, 0, 0, 0, 0x0f, 0x05, 0x48, 0x89, 0xc4};
+	const size_t size = 3u << 20;
+	struct maker m;
+
+	(void)state;
+	make_plain(&m);
+	maker_put(&m, size - 1, "", 1);
+	((Elf64_Phdr *)(m.data + sizeof(Elf64_Ehdr)))->p_filesz = size - MAKER_TEXT_OFF;
+	for (size_t back = 0; back < 60; back++) {
+		uint8_t *at = m.data + MAKER_TEXT_OFF + (2u << 20) + 20 - back;
+		struct elf_image *img;
+		bool stack, fork;
+		int fd;
+
+		memcpy(at, code, sizeof(code));
+		fd = temp_file(m.data, m.len);
+		assert_int_equal(elf_image__open(fd, "large", &img, NULL), 0);
+		elf_image__scan_code(img, &stack, &fork);
+		assert_true(stack && fork);
+		elf_image__free(img);
+		close(fd);
+		memset(at, 0, sizeof(code));
+	}
+	maker_free(&m);
+}
+
+static bool throws(const struct elf_info *i)
+{
+	return i->imports_throw;
+}
+static bool cancels(const struct elf_info *i)
+{
+	return i->imports_cancel;
+}
+static bool forks(const struct elf_info *i)
+{
+	return i->imports_fork;
+}
+static bool switches(const struct elf_info *i)
+{
+	return i->imports_stack_switch;
+}
+static bool loads(const struct elf_info *i)
+{
+	return i->imports_dlopen;
+}
+static bool altstack(const struct elf_info *i)
+{
+	return i->imports_sigaltstack;
+}
+static bool syscalls(const struct elf_info *i)
+{
+	return i->imports_syscall;
+}
+
+/* A name imported, exported, or linked in statically, and what it says. */
+static void t_habits(void **state)
+{
+	static const struct {
+		const char *name;
+		bool (*told)(const struct elf_info *i);
+	} rows[] = {
+	    {"__cxa_throw", throws},   {"pthread_exit", cancels}, {"fork", forks},
+	    {"swapcontext", switches}, {"dlopen", loads},	  {"dlmopen", loads},
+	    {"dlsym", loads},	       {"dlvsym", loads},	  {"sigaltstack", altstack},
+	    {"syscall", syscalls},
+	};
+	static bool (*const all[])(const struct elf_info *i) = {throws, cancels,  forks,   switches,
+								loads,	altstack, syscalls};
+	enum { IMPORTED, EXPORTED, LINKED, OTHER, FORMS };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) * FORMS; i++) {
+		const char *name = rows[i / FORMS].name;
+		size_t form = i % FORMS;
+		Elf64_Sym syms[2] = {{0}, {.st_name = 1, .st_shndx = form == EXPORTED}};
+		struct elf_image *img;
+		struct maker m;
+		char names[32];
+		uint32_t str;
+		int n;
+
+		n = snprintf(names, sizeof(names), "%c%s%s", 0, name, form == OTHER ? "x" : "") + 1;
+		maker_init(&m);
+		str = maker_section(&m, ".strtab", SHT_STRTAB, names, (size_t)n, 0);
+		maker_section(&m, form == LINKED ? ".symtab" : ".dynsym",
+			      form == LINKED ? SHT_SYMTAB : SHT_DYNSYM, syms, sizeof(syms), str);
+		maker_finish(&m);
+		assert_int_equal(elf_image__open_memory(m.data, m.len, name, &img, NULL), 0);
+		for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+			bool want = all[k] == rows[i / FORMS].told &&
+				    (form == IMPORTED || form == LINKED ||
+				     (form == EXPORTED && all[k] == throws));
+
+			if (all[k](elf_image__info(img)) != want)
+				fail_msg("%s form %zu: flag %zu", name, form, k);
+		}
+		elf_image__free(img);
+		maker_free(&m);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -455,6 +628,8 @@ int main(void)
 	    cmocka_unit_test(t_compressed),	  cmocka_unit_test(t_sparse_file),
 	    cmocka_unit_test(t_refusals),	  cmocka_unit_test(t_hostile_headers),
 	    cmocka_unit_test(t_hostile_sections), cmocka_unit_test(t_every_byte),
+	    cmocka_unit_test(t_scan_code),	  cmocka_unit_test(t_scan_large),
+	    cmocka_unit_test(t_habits),
 	};
 
 	return cmocka_run_group_tests_name("elf_image", tests, NULL, NULL);

@@ -306,13 +306,6 @@ const struct elf_info *elf_image__info(const struct elf_image *cimg)
 	return &img->info;
 }
 
-void elf_image__learn(const struct elf_image *img, const struct elf_image *debug_file)
-{
-	struct elf_info *info = (struct elf_info *)(uintptr_t)elf_image__info(img);
-
-	elf_facts__add(info, elf_image__info(debug_file));
-}
-
 const struct elf_info *elf_image__headers(const struct elf_image *img)
 {
 	return &img->info;
@@ -373,6 +366,20 @@ bool elf_image__addr_is_code(const struct elf_image *img, uint64_t addr)
 	const struct segment *s = find_segment(img, addr);
 
 	return s && s->exec;
+}
+
+size_t elf_image__read_code(const struct elf_image *img, uint64_t *addr, void *buf, size_t len)
+{
+	for (size_t i = 0; i < img->nsegs; i++) {
+		const struct segment *s = &img->segs[i];
+		uint64_t skip = *addr > s->addr ? *addr - s->addr : 0, room = s->filesz - skip;
+
+		if (!s->exec || skip >= s->filesz)
+			continue;
+		*addr = s->addr + skip;
+		return read_at(img, buf, room < len ? room : len, s->off + skip);
+	}
+	return 0;
 }
 
 /* The number of extents that start at or before off. */
@@ -585,9 +592,7 @@ int elf_image__section(const struct elf_image *img, const char *name, const uint
 	struct elf_section sec;
 	int err = elf_image__next_section(img, 0, name, 0, &sec);
 
-	if (err)
-		return err;
-	if (addr)
+	if (!err && addr)
 		*addr = sec.addr;
-	return elf_image__section_data(img, &sec, data, len);
+	return err ? err : elf_image__section_data(img, &sec, data, len);
 }

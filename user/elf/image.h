@@ -37,6 +37,10 @@ struct elf_info {
 	uint8_t build_id[BUILD_ID_MAX];
 	size_t build_id_len; /* 0: none */
 	uint64_t size;	     /* of the file */
+	/* imported, or linked in statically; also when that cannot be told */
+	bool imports_dlopen;	  /* dlopen, dlmopen, dlsym, dlvsym */
+	bool imports_sigaltstack; /* sigaltstack */
+	bool imports_syscall;	  /* syscall */
 };
 
 struct elf_image;
@@ -54,6 +58,12 @@ const struct elf_info *elf_image__info(const struct elf_image *img);
 void elf_image__learn(const struct elf_image *img, const struct elf_image *debug_file);
 /* The same object without that scan: machine, pie, has_interp, entry, build_id, size. */
 const struct elf_info *elf_image__headers(const struct elf_image *img);
+/*
+ * Looks at all executable bytes for code that changes stacks (%rsp loaded from memory, from a
+ * general register other than %rbp, or exchanged) and for system calls that fork, whatever
+ * library function they are not made by. May say yes wrongly: instructions are not decoded.
+ */
+void elf_image__scan_code(const struct elf_image *img, bool *switches_stack, bool *raw_fork);
 const char *elf_image__name(const struct elf_image *img);
 
 /* -ENOENT when no loaded segment covers it. */
@@ -67,6 +77,8 @@ bool elf_image__addr_is_code(const struct elf_image *img, uint64_t addr);
 #define ELF_BYTES_MAX (16u << 20)
 size_t elf_image__bytes(const struct elf_image *img, uint64_t addr, size_t len,
 			const uint8_t **out);
+/* Executable bytes at *addr, or the first ones after it, which moves it; 0: none. Not kept. */
+size_t elf_image__read_code(const struct elf_image *img, uint64_t *addr, void *buf, size_t len);
 /* A section by name, content decompressed and bounded; -ENOENT. addr may be NULL. */
 int elf_image__section(const struct elf_image *img, const char *name, const uint8_t **data,
 		       size_t *len, uint64_t *addr);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What a file's sections, notes and symbol names say about the program's habits: language,
- * exceptions, thread cancellation, stack switching.
+ * exceptions, thread cancellation, stack switching, loading code, forking.
  *
  * A wrong "no" lets preflight arm a probe that can kill the target, so names count wherever
  * they are: imported (.dynsym), or linked in statically (.symtab). Only a library that
@@ -19,6 +19,9 @@ enum habit {
 	HABIT_CANCEL, /* imported, or linked in statically */
 	HABIT_SWITCH, /* the same */
 	HABIT_FORK,   /* the same */
+	HABIT_DLOPEN, /* the same, and so the rest */
+	HABIT_SIGALTSTACK,
+	HABIT_SYSCALL,
 };
 
 static const struct {
@@ -45,6 +48,12 @@ static const struct {
     {"daemon", HABIT_FORK},
     {"clone", HABIT_FORK},
     {"clone3", HABIT_FORK},
+    {"dlopen", HABIT_DLOPEN},
+    {"dlmopen", HABIT_DLOPEN},
+    {"dlsym", HABIT_DLOPEN},
+    {"dlvsym", HABIT_DLOPEN},
+    {"sigaltstack", HABIT_SIGALTSTACK},
+    {"syscall", HABIT_SYSCALL},
 };
 
 #define NHABITS (sizeof(habits) / sizeof(habits[0]))
@@ -136,6 +145,34 @@ static bool section_contains(const struct elf_image *img, const char *section, c
 	       memmem(data, len, text, strlen(text));
 }
 
+/* What is used, not only there. */
+static void note_use(struct elf_info *info, enum habit habit)
+{
+	switch (habit) {
+	case HABIT_THROW:
+		info->imports_throw = true;
+		break;
+	case HABIT_CANCEL:
+		info->imports_cancel = true;
+		break;
+	case HABIT_SWITCH:
+		info->imports_stack_switch = true;
+		break;
+	case HABIT_FORK:
+		info->imports_fork = true;
+		break;
+	case HABIT_DLOPEN:
+		info->imports_dlopen = true;
+		break;
+	case HABIT_SIGALTSTACK:
+		info->imports_sigaltstack = true;
+		break;
+	case HABIT_SYSCALL:
+		info->imports_syscall = true;
+		break;
+	}
+}
+
 void elf_facts__read(const struct elf_image *img, struct elf_info *info)
 {
 	unsigned int seen = 0, own = 0, linked = 0;
@@ -153,18 +190,14 @@ void elf_facts__read(const struct elf_image *img, struct elf_info *info)
 		bool imported = seen & 1u << i, exported = own & 1u << i;
 		bool used = imported || (!exported && (linked & 1u << i));
 
-		if (habits[i].habit == HABIT_THROW)
-			info->imports_throw |= used || exported;
-		else if (habits[i].habit == HABIT_CANCEL)
-			info->imports_cancel |= used;
-		else if (habits[i].habit == HABIT_FORK)
-			info->imports_fork |= used;
-		else
-			info->imports_stack_switch |= used;
+		if (used || (exported && habits[i].habit == HABIT_THROW))
+			note_use(info, habits[i].habit);
 	}
 	/* Linked statically and stripped: it may hold anything. */
-	if (info->stripped && !has(img, ".dynsym"))
+	if (info->stripped && !has(img, ".dynsym")) {
 		info->imports_fork = info->imports_cancel = true;
+		info->imports_dlopen = info->imports_sigaltstack = info->imports_syscall = true;
+	}
 	/*
 	 * A stripped program with libstdc++ linked in has no such name left, but the type name
 	 * of std::exception stays in its read-only data.
@@ -173,12 +206,18 @@ void elf_facts__read(const struct elf_image *img, struct elf_info *info)
 		info->imports_throw = section_contains(img, ".rodata", "St9exception");
 }
 
-void elf_facts__add(struct elf_info *info, const struct elf_info *of_debug_file)
+void elf_image__learn(const struct elf_image *img, const struct elf_image *debug_file)
 {
-	info->imports_throw |= of_debug_file->imports_throw;
-	info->imports_cancel |= of_debug_file->imports_cancel;
-	info->imports_stack_switch |= of_debug_file->imports_stack_switch;
-	info->imports_fork |= of_debug_file->imports_fork;
+	struct elf_info *info = (struct elf_info *)(uintptr_t)elf_image__info(img);
+	const struct elf_info *more = elf_image__info(debug_file);
+
+	info->imports_throw |= more->imports_throw;
+	info->imports_cancel |= more->imports_cancel;
+	info->imports_stack_switch |= more->imports_stack_switch;
+	info->imports_fork |= more->imports_fork;
+	info->imports_dlopen |= more->imports_dlopen;
+	info->imports_sigaltstack |= more->imports_sigaltstack;
+	info->imports_syscall |= more->imports_syscall;
 }
 
 static bool find_build_id(const uint8_t *data, size_t len, struct elf_info *info)

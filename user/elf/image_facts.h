@@ -10,7 +10,4 @@
 
 void elf_facts__build_id(const struct elf_image *img, struct elf_info *info);
 void elf_facts__read(const struct elf_image *img, struct elf_info *info);
-/* What the names in a separate debug file add. */
-void elf_facts__add(struct elf_info *info, const struct elf_info *of_debug_file);
-
 #endif
