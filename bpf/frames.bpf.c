@@ -54,6 +54,35 @@ __noinline int frames_drop(struct qbpf_thread *t, __u32 keep)
 	return 0;
 }
 
+static long retire_one(__u32 i, struct walk *w)
+{
+	struct qbpf_frame *f;
+	__u32 span;
+
+	if (i >= w->t->depth)
+		return 1;
+	f = frame_at(w->t, i);
+	span = QBPF_COOKIE_SPAN(f->cookie);
+	if (f->cookie && is_retired(span)) {
+		count_span(span, abandoned);
+		f->cookie = 0;
+	}
+	return 0;
+}
+
+/* Closes the frames whose end will not come, so that nothing nests in them any more. */
+__noinline int frames_retire(struct qbpf_thread *t)
+{
+	struct walk w = {.t = t};
+
+	if (!t)
+		return 0;
+	t->generation = generation;
+	bpf_loop(QBPF_FRAMES_MAX, retire_one, &w, 0);
+	frames_drop(t, t->depth);
+	return 0;
+}
+
 static long drop_one_aside(__u32 i, struct walk *w)
 {
 	if (i >= w->t->naside)

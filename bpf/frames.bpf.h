@@ -32,6 +32,7 @@
 /* frames.bpf.c */
 int frames_drop(struct qbpf_thread *t, __u32 keep);
 int frames_drop_all(struct qbpf_thread *t);
+int frames_retire(struct qbpf_thread *t);
 int frames_set_aside(struct qbpf_thread *t, __u32 keep);
 int aside_restart(struct qbpf_thread *t, __u64 cookie, __u64 sp);
 int aside_find(struct qbpf_thread *t, __u32 span, __u64 sp);
@@ -51,7 +52,12 @@ static __always_inline struct qbpf_frame *frame_at(struct qbpf_thread *t, __u32 
 
 static __always_inline struct qbpf_thread *thread_get(__u64 flags)
 {
-	return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), NULL, flags);
+	struct qbpf_thread *t;
+
+	t = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), NULL, flags);
+	if (t && t->generation != generation)
+		frames_retire(t);
+	return t;
 }
 
 static __always_inline struct qbpf_frame *aside_at(struct qbpf_thread *t, __u32 i)

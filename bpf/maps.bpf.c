@@ -8,6 +8,7 @@ const volatile bool cfg_follow = false;
 const volatile bool cfg_stack_switch = false;
 
 volatile bool counting = true;
+volatile __u32 generation = 0;
 
 __u64 stat_notices_lost = 0;
 

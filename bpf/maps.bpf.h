@@ -62,6 +62,14 @@ EXTERN struct {
 	__type(value, struct qbpf_span_counts);
 } span_counts SEC(".maps");
 
+/* Spans whose probes were taken away while the session goes on: their ends will not come. */
+EXTERN struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, __u32);
+} retired SEC(".maps");
+
 EXTERN struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 4096);
@@ -102,6 +110,8 @@ extern const volatile bool cfg_stack_switch;
  * at the same moment, however long arming takes.
  */
 extern volatile bool counting;
+/* Goes up whenever a span is retired: each thread then drops its frames of such. */
+extern volatile __u32 generation;
 
 /* Notices that found the ring full: user space must look at everything again. */
 extern __u64 stat_notices_lost;
@@ -114,6 +124,16 @@ extern __u64 stat_notices_lost;
 		if (sc_)                                                                           \
 			__sync_fetch_and_add(&sc_->field, 1);                                      \
 	} while (0)
+
+static __always_inline bool is_retired(__u32 span)
+{
+	__u32 *gone;
+
+	if (!generation)
+		return false;
+	gone = bpf_map_lookup_elem(&retired, &span);
+	return gone && *gone;
+}
 
 static __always_inline bool is_target(__u32 tgid)
 {

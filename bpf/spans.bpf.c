@@ -7,9 +7,10 @@
 #include "args.bpf.h"
 #include "task.bpf.h"
 
-static __always_inline bool not_ours(void)
+/* A hit that is not to be looked at: nothing of it is counted. */
+static __always_inline bool not_ours(__u32 span)
 {
-	return !counting || (cfg_filter_tgid && !is_target(bpf_get_current_pid_tgid() >> 32));
+	return !counting || is_retired(span) || (cfg_filter_tgid && !is_target(bpf_get_current_pid_tgid() >> 32));
 }
 
 static __always_inline int begin_marker(struct pt_regs *ctx, __u64 cookie)
@@ -272,7 +273,7 @@ int on_site(struct pt_regs *ctx)
 	if (role == QBPF_ROLE_END || role == QBPF_ROLE_RET_INSN || role == QBPF_ROLE_TAIL_JUMP ||
 	    role == QBPF_ROLE_KEY_END)
 		now_ns = bpf_ktime_get_ns();
-	if (not_ours())
+	if (not_ours(span))
 		return 0;
 	switch (role) {
 	case QBPF_ROLE_BEGIN:
@@ -302,8 +303,9 @@ SEC("uretprobe")
 int on_return(struct pt_regs *ctx)
 {
 	__u64 now_ns = bpf_ktime_get_ns();
+	__u32 span = QBPF_COOKIE_SPAN(bpf_get_attach_cookie(ctx));
 
-	if (not_ours())
+	if (not_ours(span))
 		return 0;
-	return leave_function(QBPF_COOKIE_SPAN(bpf_get_attach_cookie(ctx)), ctx->sp - 8, now_ns);
+	return leave_function(span, ctx->sp - 8, now_ns);
 }

@@ -13,6 +13,7 @@
  *   node_cells   hash qbpf_node_cell_key -> qbpf_node_cell a node's sums on one CPU
  *   hist_cells   hash qbpf_hist_key    -> qbpf_hist_cell   32 buckets of one histogram on one CPU
  *   span_counts  array span id         -> qbpf_span_counts what went wrong, per span
+ *   retired      array span id         -> u32              1: its probes were taken away
  *   sites        array site id         -> qbpf_site        argument places
  *   keyed        hash qbpf_open_key    -> qbpf_open        open spans that are paired by a key
  *   notices      ring buffer           -> qbpf_notice      "look at /proc again", never a span
@@ -187,6 +188,8 @@ struct qbpf_thread {
 	__u32 over;	  /* begins beyond QBPF_FRAMES_MAX that are still open */
 	__u32 naside;	  /* aside[0 .. naside) are open */
 	__u32 aside_turn; /* which of them makes room next */
+	__u32 generation; /* of `retired`, as these frames know it */
+	__u32 pad;
 	struct qbpf_frame frames[QBPF_FRAMES_MAX];
 	/* Markers' frames whose enclosing span has ended before them: open, but nothing nests in them. */
 	struct qbpf_frame aside[QBPF_ASIDE_MAX];
@@ -247,7 +250,7 @@ _Static_assert(sizeof(struct qbpf_node_cell) == 40, "abi");
 _Static_assert(sizeof(struct qbpf_span_counts) == 96, "abi");
 _Static_assert(sizeof(struct qbpf_arg) == 16, "abi");
 _Static_assert(sizeof(struct qbpf_frame) == 48, "abi");
-_Static_assert(sizeof(struct qbpf_thread) == 16 + 48 * (QBPF_FRAMES_MAX + QBPF_ASIDE_MAX), "abi");
+_Static_assert(sizeof(struct qbpf_thread) == 24 + 48 * (QBPF_FRAMES_MAX + QBPF_ASIDE_MAX), "abi");
 _Static_assert(sizeof(struct qbpf_notice) == 32, "abi");
 _Static_assert(sizeof(struct qbpf_open_frame) == 32, "abi");
 _Static_assert(sizeof(struct qbpf_return_slot) == 32, "abi");

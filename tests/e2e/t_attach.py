@@ -356,6 +356,24 @@ def max_overhead():
 
 
 @case
+def max_overhead_keeps_the_tree():
+    """spans detached by --max-overhead leave no frame in which others would nest"""
+    with Workload(
+        [work("w_strategy"), "--seconds", "20", "--rate", "500", "--threads", "2"]
+    ) as w, attach_json(w.pid, "--max-overhead", "0.1", "-d", "4") as q:
+        q.wait_ready()
+        doc = summary(q.finish())
+        check("detached" in q.err_text(), q.err_text())
+        for path in tree_paths(doc):
+            for outer, inner in (
+                ("signal:alpha", "order:send"), ("risk:check", "signal:alpha"),
+                ("risk:check", "order:send"), ("feed:parse", "book:update"),
+                ("book:update", "risk:check"), ("feed:parse", "signal:alpha"),
+            ):
+                check(f"{outer}/{inner}" not in path, f"{path} never happens")
+
+
+@case
 def two_targets():
     """-p A,B: both processes in one session"""
     with Workload([work("w_process"), "ticks", 300]) as a, Workload(

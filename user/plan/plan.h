@@ -84,6 +84,7 @@ struct plan_process {
 	bool can_cancel;      /* any mapped object imports pthread_cancel */
 	bool switches_stacks; /* Go, swapcontext, fcontext ... in any mapped object */
 	int seccomp;	      /* mode from /proc/PID/status */
+	bool signal_stack;    /* sigaltstack is used somewhere */
 	bool shadow_stack;    /* x86 user shadow stack in force for the process */
 	/*
 	 * Some mapped object beside the C library imports fork, clone or the like. Where the

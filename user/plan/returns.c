@@ -48,6 +48,64 @@ static void read_facts(struct ends *e)
 
 #define because(e, ...) snprintf((e)->why, sizeof((e)->why), __VA_ARGS__)
 
+/*
+ * Functions that save their return address for later, hand it on or decide by it: with a
+ * uretprobe they see the kernel's trampoline. setjmp would make longjmp jump there.
+ */
+static bool reads_return_address(const char *name)
+{
+	static const char *const names[] = {
+	    "setjmp",	  "_setjmp",	  "sigsetjmp",	      "__sigsetjmp",  "__libc_siglongjmp",
+	    "getcontext", "__getcontext", "swapcontext",      "__swapcontext", "backtrace",
+	    "__backtrace", "dlsym",	  "dlvsym",	      "dlopen",	      "dlmopen",
+	    "__dlsym",	  "__dlvsym",	  "__dlopen",	      "__dlmopen",    "__libc_dlsym",
+	    "__libc_dlopen_mode", "dl_iterate_phdr", "__dl_iterate_phdr", "mcount", "_mcount",
+	    "__fentry__", "vfork",	  "__vfork",	      "clone",	      "__clone",
+	    "clone3",	  "__clone3",	  "__gcov_indirect_call_profiler_v4",
+	};
+	size_t i;
+
+	if (!strncmp(name, "_Unwind_", 8) || !strncmp(name, "_dl_", 4) ||
+	    !strncmp(name, "__cyg_profile_", 14) || !strncmp(name, "__tsan_", 7))
+		return true;
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+/* The same, by any of the names that the function has. */
+static bool any_name_reads_return_address(struct ends *e)
+{
+	const struct func_table *t = object_of(e)->funcs;
+	const struct elf_func *f = e->code->func;
+	size_t i;
+
+	if (reads_return_address(span_of(e)->name))
+		return true;
+	if (!t || !f)
+		return false;
+	for (i = f - t->funcs; i > 0 && t->funcs[i - 1].addr == f->addr; i--)
+		;
+	for (; i < t->n && t->funcs[i].addr == f->addr; i++)
+		if (reads_return_address(t->funcs[i].name))
+			return true;
+	return false;
+}
+
+/* Is what lies at %rsp at the entry a return address? Of _start it is argc, of the linker's
+ * resolvers what the PLT has pushed. Only unwind information can tell. */
+static bool ordinary_entry(struct ends *e)
+{
+	const struct unwind_table *u = object_of(e)->unwind;
+	uint64_t entry = e->code->ranges[0].addr, start = 0, size = 0;
+
+	if (!u)
+		return false;
+	unwind_table__find(u, entry, &start, &size);
+	return start == entry && !unwind_table__starts_framed(u, entry);
+}
+
 /* Does something rule out the kernel's return stack altogether? */
 static bool uretprobe_barred(struct ends *e)
 {
@@ -62,6 +120,13 @@ static bool uretprobe_barred(struct ends *e)
 	else if (proc->shadow_stack && !k->uretprobe_syscall)
 		because(e, "the process has a shadow stack, which this kernel's uretprobes "
 			   "do not know");
+	else if (proc->signal_stack)
+		because(e, "the process uses a signal stack, where the kernel's return stack can "
+			   "break");
+	else if (!ordinary_entry(e))
+		because(e, "nothing proves that it begins with its return address on the stack");
+	else if (any_name_reads_return_address(e))
+		because(e, "it reads its own return address");
 	else
 		return false;
 	return true;
@@ -92,7 +157,6 @@ static bool is_noexcept(struct ends *e)
 static bool crossable(struct ends *e)
 {
 	const struct plan_process *proc = e->pf->proc;
-	const struct func_facts *f = &e->facts;
 
 	if (!proc->can_throw && !proc->can_cancel) {
 		because(e, "nothing in the process throws or cancels");
@@ -102,17 +166,17 @@ static bool crossable(struct ends *e)
 		because(e, "no exception can leave it (noexcept)");
 		return false;
 	}
-	read_facts(e);
-	if (f->decoded && !f->has_calls && !f->ntail && !f->has_cond_tail &&
-	    !f->has_indirect_jump) {
-		because(e, "it calls nothing");
-		return false;
-	}
+	/* Not even if it calls nothing: a signal's handler may throw out of any instruction. */
 	because(e, "%s could pass through it",
 		!proc->can_throw    ? "pthread_cancel"
 		: !proc->can_cancel ? "an exception"
 				    : "an exception or pthread_cancel");
 	return true;
+}
+
+static uint64_t end_of(const struct ends *e)
+{
+	return e->code->ranges[0].addr + e->code->ranges[0].size;
 }
 
 /* Is each way out of the function known, and can it be probed? */
@@ -140,6 +204,9 @@ exits:
 		}
 	}
 	for (i = 0; i < f->ntail; i++) {
+		/* Dead code behind a call that never returns, as clang -O0 leaves it. */
+		if (f->tail_targets[i] == end_of(e))
+			continue;
 		if (f->tail_targets[i] &&
 		    !parts__may_be_called(e->pf->parts[entry_of(e)->object], f->tail_targets[i])) {
 			because(e, "it jumps into the middle of another function");
@@ -279,15 +346,15 @@ static void automatic(struct ends *e)
 	try_ret_insns(e, first);
 }
 
-/* The guard hooks these; a uretprobe on one of them would come between. */
-static bool unwinds(const char *name)
+/* The guard hooks it (and the unwinder's, see above); a uretprobe on it would come between. */
+static bool catches(const char *name)
 {
-	return !strncmp(name, "_Unwind_", 8) || !strcmp(name, "__cxa_begin_catch");
+	return !strcmp(name, "__cxa_begin_catch");
 }
 
 static void guarded(struct ends *e)
 {
-	if (uretprobe_barred(e) || e->pf->proc->shadow_stack || unwinds(span_of(e)->name)) {
+	if (uretprobe_barred(e) || e->pf->proc->shadow_stack || catches(span_of(e)->name)) {
 		automatic(e);
 	} else if (!crossable(e)) {
 		take(e, RET_URETPROBE); /* needs no guard */

@@ -158,12 +158,13 @@ static int size_maps(struct session *s)
 {
 	struct qbpf_bpf *b = s->skel;
 
-	s->span_room = s->plan->nspans * 2 + 1024;
-	s->site_room = s->plan->nsites * 2 + 4096;
+	s->span_room = s->plan->nspans + s->o.plan.max_spans + 1024;
+	s->site_room = s->plan->nsites + 8 * s->span_room;
 	s->key_timeouts = calloc(s->span_room, sizeof(*s->key_timeouts));
 	if (!s->key_timeouts)
 		return -ENOMEM;
 	bpf_map__set_max_entries(b->maps.span_counts, s->span_room + 1);
+	bpf_map__set_max_entries(b->maps.retired, s->span_room + 1);
 	bpf_map__set_max_entries(b->maps.sites, s->site_room + 1);
 	bpf_map__set_max_entries(b->maps.nodes, 65536);
 	bpf_map__set_max_entries(b->maps.node_cells, 131072);

@@ -36,12 +36,23 @@ static bool span_is_armed(const struct session *s, uint32_t span)
 	return false;
 }
 
+/* Frames that are open now would stay so, and what comes later would nest in them. */
+static void retire(struct session *s, __u32 span)
+{
+	__u32 one = 1;
+
+	bpf_map__update_elem(s->skel->maps.retired, &span, sizeof(span), &one, sizeof(one),
+			     BPF_ANY);
+	s->skel->bss->generation++;
+}
+
 static int detach_until_fits(struct session *s, struct span_cost *costs, size_t n, double total)
 {
 	qsort(costs, n, sizeof(*costs), dearest_first);
 	for (size_t i = 0; i < n && total > s->o.max_overhead_pct && costs[i].pct > 0; i++) {
 		const char *name = s->plan->spans[costs[i].span - 1].name;
 
+		retire(s, costs[i].span);
 		if (armer__detach_span(s->armer, s->plan, costs[i].span))
 			return -EOPNOTSUPP;
 		total -= costs[i].pct;
