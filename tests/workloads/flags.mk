@@ -1,8 +1,8 @@
 cflags_w_funcs   := -Wno-infinite-recursion -fno-optimize-sibling-calls
 libs_w_process   := -ldl
-libs_w_late_fork := -ldl
+libs_w_late_fork := -L$(BUILD)/tests -l:libdl.so.9 -Wl,-rpath,'$$ORIGIN'
 cflags_w_late_throw := -fexceptions
-libs_w_late_throw := -ldl
+libs_w_late_throw := $(libs_w_late_fork)
 
 # tail_caller must be a jump.
 $(BUILD)/tests/w_tail: tests/workloads/w_funcs.c
@@ -11,6 +11,10 @@ $(BUILD)/tests/w_tail: tests/workloads/w_funcs.c
 $(BUILD)/tests/libplugin.so: tests/workloads/plugin.c
 	@mkdir -p $(@D)
 	$(CC) -Iinclude -O2 -g -fPIC -shared -MMD -MP -MF $@.d $< -o $@
+$(BUILD)/tests/w_late_fork $(BUILD)/tests/w_late_throw: $(BUILD)/tests/libdl.so.9
+$(BUILD)/tests/libdl.so.9: tests/workloads/late_dl.c
+	@mkdir -p $(@D)
+	$(CC) -O2 -g -fPIC -shared -Wl,-soname,libdl.so.9 -MMD -MP -MF $@.d $< -o $@ -ldl
 $(BUILD)/tests/libthrower.so: tests/workloads/thrower.cc
 	@mkdir -p $(@D)
 	$(CXX) -O2 -g -fPIC -shared -MMD -MP -MF $@.d $< -o $@

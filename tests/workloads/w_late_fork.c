@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* A program that cannot fork by itself opens a library that does: children run its markers. */
-#include <dlfcn.h>
 
 #include "qbpf/probe.h"
 #include "workload.h"
+
+void *late_open(const char *path);
+void *late_sym(void *lib, const char *name);
 
 NOINLINE void tick(void)
 {
@@ -20,8 +22,8 @@ int main(int argc, char **argv)
 	workload_ready();
 	for (int i = 0; i < 100; i++)
 		tick();
-	h = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
-	fork_and_call = h ? (int (*)(void (*)(void)))dlsym(h, "plugin_fork") : NULL;
+	h = argc > 1 ? late_open(argv[1]) : NULL;
+	fork_and_call = h ? (int (*)(void (*)(void)))late_sym(h, "plugin_fork") : NULL;
 	if (!fork_and_call)
 		return 1;
 	printf("opened\n");

@@ -4,12 +4,14 @@
  * function `through`, and a thread that is inside it all the while is ended by pthread_exit,
  * whose unwinding must reach the clean-up handler outside.
  */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
 #include "workload.h"
+
+void *late_open(const char *path);
+void *late_sym(void *lib, const char *name);
 
 static atomic_int inside, leave, cleaned;
 static void (*thread_exit)(void *);
@@ -61,9 +63,9 @@ int main(int argc, char **argv)
 		return 1;
 	while (!inside)
 		usleep(1000);
-	h = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
-	throw_through = h ? dlsym(h, "throw_through") : NULL;
-	thread_exit = dlsym(RTLD_DEFAULT, "pthread_exit");
+	h = argc > 1 ? late_open(argv[1]) : NULL;
+	throw_through = h ? late_sym(h, "throw_through") : NULL;
+	thread_exit = late_sym(NULL, "pthread_exit");
 	if (!throw_through || !thread_exit)
 		return 1;
 	printf("opened\n");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Where a session's figures go; see report.h. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -8,6 +9,10 @@
 #include "cmd/report.h"
 #include "out/json.h"
 #include "out/table.h"
+
+#define WIDTH_LEAST   60
+#define WIDTH_UNKNOWN 100
+#define WIDTH_SANE    10000
 
 int report__open(struct report *r, const struct options *o, struct err *e)
 {
@@ -38,13 +43,24 @@ static int settle(struct report *r, FILE *f, int err, struct err *e)
 	return err ? err_set(e, err, "cannot write the report: %s", strerror(-err)) : 0;
 }
 
+/*
+ * A terminal's own width; of a file or a pipe what COLUMNS asks for, else 0: whoever reads it
+ * later can scroll, and a cut name cannot be had back.
+ */
 static unsigned int width(void)
 {
+	const char *columns = getenv("COLUMNS");
+	unsigned long asked = columns ? strtoul(columns, NULL, 10) : 0;
 	struct winsize ws;
 
-	if (isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) && ws.ws_col >= 60)
-		return ws.ws_col;
-	return 0;
+	if (isatty(STDOUT_FILENO)) {
+		if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) || !ws.ws_col)
+			return WIDTH_UNKNOWN;
+		return ws.ws_col < WIDTH_LEAST ? WIDTH_LEAST : ws.ws_col;
+	}
+	if (!asked || asked > WIDTH_SANE)
+		return 0;
+	return asked < WIDTH_LEAST ? WIDTH_LEAST : (unsigned int)asked;
 }
 
 static int write_plain(struct report *r, const struct snapshot *s, bool full, struct err *e)

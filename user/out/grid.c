@@ -93,6 +93,27 @@ static unsigned int name_width(const struct cell *c, bool utf8)
 	return w + (c->prefix ? text__width(c->prefix, utf8) : 0);
 }
 
+/* The widest name when all must fit in `width`: those that gave way may leave room over. */
+static unsigned int fitted_width(const struct grid *g, unsigned int width, bool utf8)
+{
+	unsigned int most = 0;
+
+	for (size_t row = 0; row < g->rows; row++) {
+		const struct cell *c = &g->cells[row * g->columns];
+		unsigned int used = c->prefix ? text__width(c->prefix, utf8) : 0;
+		char *clean = text__printable(c->text, utf8), *fit = NULL;
+
+		used = used < width ? used : width;
+		if (clean)
+			fit = text__fit_name(clean, width - used, utf8);
+		used += fit ? text__width(fit, utf8) : 0;
+		most = used > most ? used : most;
+		free(clean);
+		free(fit);
+	}
+	return most;
+}
+
 static int write_name(const struct cell *c, FILE *f, unsigned int width, bool utf8)
 {
 	unsigned int used = c->prefix ? text__width(c->prefix, utf8) : 0;
@@ -100,7 +121,7 @@ static int write_name(const struct cell *c, FILE *f, unsigned int width, bool ut
 
 	used = used < width ? used : width;
 	if (clean)
-		fit = text__fit(clean, width - used, utf8);
+		fit = text__fit_name(clean, width - used, utf8);
 	free(clean);
 	if (!fit)
 		return -ENOMEM;
@@ -140,6 +161,7 @@ int grid__write(const struct grid *g, FILE *f, unsigned int width, bool utf8)
 	if (name + others > width)
 		name = width > others ? width - others : 0;
 	name = name < least ? least : name;
+	name = fitted_width(g, name, utf8);
 	for (size_t row = 0; row < g->rows && !err; row++) {
 		const struct cell *c = &g->cells[row * g->columns];
 

@@ -15,6 +15,8 @@
 #include "out/table.h"
 #include "out/text.h"
 
+#define WIDTH_MOST	400 /* without a terminal: what no name is cut for */
+#define PAGE_WIDTH	100 /* the same, of bars */
 #define HISTOGRAM_ROWS	20
 #define HISTOGRAM_SPANS 20 /* as many as one reads; --json has the figures of all */
 #define TREE_ROWS	200
@@ -24,7 +26,7 @@
 struct report {
 	FILE *f;
 	const struct snapshot *s;
-	unsigned int width;
+	unsigned int width, bar_width;
 	bool utf8;
 	struct tree *tree;
 	struct span_rows rows;
@@ -156,13 +158,27 @@ static void put_idle_spans(const struct report *r)
 	free(names);
 }
 
+/* For the words that do not explain themselves. */
+static const char *unclean_means(enum span_field f)
+{
+	switch (f) {
+	case SF_ABANDONED:
+		return "begun, but the end was never reached: the thread ended, an exception or\n"
+		       "   longjmp left it, or it was begun again";
+	case SF_ORPHAN_ENDS:
+		return "ended, but begun before qbpf was attached";
+	default:
+		return NULL;
+	}
+}
+
 /* What did not become a clean span, when there is any. */
 static void put_unclean(const struct report *r)
 {
 	static const enum span_field unclean[] = {
 	    SF_OPEN,	     SF_ABANDONED,    SF_ORPHAN_ENDS, SF_NODE_OVERFLOW,
 	    SF_KEY_RESTARTS, SF_KEY_TIMEOUTS, SF_NAN};
-	bool titled = false;
+	bool titled = false, seen[COUNT_OF(unclean)] = {false};
 
 	for (size_t i = 0; i < r->rows.n; i++) {
 		const struct span_row *row = r->order[i];
@@ -181,12 +197,16 @@ static void put_unclean(const struct report *r)
 				put_text(r, row->span->name);
 				fputs(": ", r->f);
 			}
-			named = true;
+			named = seen[u] = true;
 			fprintf(r->f, "%.0Lf %s", v.num, span_fields[unclean[u]].heading);
 		}
 		if (named)
 			fputc('\n', r->f);
 	}
+	for (size_t u = 0; u < COUNT_OF(unclean); u++)
+		if (seen[u] && unclean_means(unclean[u]))
+			fprintf(r->f, "  (%s: %s)\n", span_fields[unclean[u]].heading,
+				unclean_means(unclean[u]));
 }
 
 static void put_tree(struct report *r)
@@ -235,9 +255,8 @@ static void put_histogram(const struct report *r, const struct span_row *row)
 	static const char *const of[ROW_CLASSES] = {"span", "interval", "value"};
 	struct hist_row *rows;
 	size_t n = hist_rows__make(row->span->hist, HISTOGRAM_ROWS, &rows);
-	unsigned int bar_width = r->width > 62 ? r->width - 42 : 20;
 	uint64_t most = 0;
-	char *bar = malloc(4 * bar_width + 5);
+	char *bar = malloc(4 * r->bar_width + 5);
 
 	for (size_t i = 0; i < n; i++)
 		most = rows[i].n > most ? rows[i].n : most;
@@ -254,7 +273,7 @@ static void put_histogram(const struct report *r, const struct span_row *row)
 		}
 		format_bound(row, rows[i].lo, lo);
 		format_bound(row, rows[i].hi, hi);
-		text__bar(bar, (double)rows[i].n / most, bar_width, r->utf8);
+		text__bar(bar, (double)rows[i].n / most, r->bar_width, r->utf8);
 		unit__share(share, (double)rows[i].n / row->in_hist);
 		fprintf(r->f, "%8s .. %-8s %10" PRIu64, lo, hi, rows[i].n);
 		if (rows[i].n)
@@ -428,8 +447,10 @@ static int compare_rows(const void *pa, const void *pb)
 
 void table__write(FILE *f, const struct snapshot *s, const struct table_opts *o)
 {
-	struct report r = {.f = f, .s = s, .width = o->width ? o->width : 100};
+	unsigned int width = o->width ? o->width : PAGE_WIDTH;
+	struct report r = {.f = f, .s = s, .width = o->width ? o->width : WIDTH_MOST};
 
+	r.bar_width = width > 62 ? width - 42 : 20;
 	r.utf8 = text__utf8();
 	r.tree = tree__new(s);
 	r.order = calloc(s->nspans + 1, sizeof(*r.order));

@@ -11,7 +11,7 @@
 #include "model/snapshot.h"
 
 struct table_opts {
-	unsigned int width; /* columns; 0: 100 */
+	unsigned int width; /* columns; 0: no terminal, as many as the names need */
 	bool histograms;    /* one per span, for the final report */
 	bool tree;
 	bool probes; /* refused, failed, notes */

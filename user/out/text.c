@@ -164,6 +164,53 @@ char *text__fit(const char *s, unsigned int width, bool utf8)
 	return out;
 }
 
+/* Whether this may stand behind a parameter list: nothing, or what a demangler adds to it. */
+static bool ends_function(const char *s)
+{
+	static const char *const tails[] = {" const", " volatile", " &", " [clone", "[abi:"};
+
+	for (size_t i = 0; i < sizeof(tails) / sizeof(*tails); i++)
+		if (!strncmp(s, tails[i], strlen(tails[i])))
+			return true;
+	return !*s;
+}
+
+/* The parameter list of a demangled name: its '(' and the ')' that closes it. */
+static bool parameters(const char *s, const char **open, const char **close)
+{
+	unsigned int depth = 0;
+	const char *p = s + strlen(s);
+
+	while (p > s && !(p[-1] == ')' && ends_function(p)))
+		p--;
+	if (p == s)
+		return false;
+	*close = p - 1;
+	for (p = *close; p > s; p--) {
+		depth += *p == ')';
+		depth -= *p == '(';
+		if (!depth)
+			break;
+	}
+	*open = p;
+	return !depth && p > s;
+}
+
+char *text__fit_name(const char *s, unsigned int width, bool utf8)
+{
+	const char *dots = utf8 ? "\xe2\x80\xa6" : "..", *open, *close;
+	char *brief, *fit;
+
+	if (text__width(s, utf8) <= width || !parameters(s, &open, &close) ||
+	    close - open - 1 <= (utf8 ? 1 : 2))
+		return text__fit(s, width, utf8);
+	if (asprintf(&brief, "%.*s(%s%s", (int)(open - s), s, dots, close) < 0)
+		return NULL;
+	fit = text__fit(brief, width, utf8);
+	free(brief);
+	return fit;
+}
+
 void text__pad(FILE *f, const char *s, unsigned int width, bool right, bool utf8)
 {
 	unsigned int w = text__width(s, utf8);

@@ -294,6 +294,30 @@ static void object_unusable(struct target_object *o, const struct err *why)
 	log_dbg("%s: %s", o->path, o->unusable ? o->unusable : "cannot be read");
 }
 
+/*
+ * What the object could do to a probe. A library opened later may throw and fork, so who can open
+ * one can do both. Code by hand shows in no symbol: it is searched for. The C library can do it
+ * all, when someone asks it to.
+ */
+static void object_facts(struct target_object *o)
+{
+	const struct elf_info *info = elf_image__info(o->img);
+	bool switches = false, forks = false;
+
+	if (o->scanned)
+		return;
+	o->scanned = true;
+	if (!o->is_libc)
+		elf_image__scan_code(o->img, &switches, &forks);
+	o->is_go = info->is_go;
+	o->imports_throw = info->imports_throw || info->imports_dlopen;
+	o->imports_cancel = info->imports_cancel;
+	o->imports_fork = info->imports_fork || info->imports_dlopen || info->imports_syscall ||
+			  forks;
+	o->signal_stack = info->imports_sigaltstack;
+	o->stack_switch = info->imports_stack_switch || switches;
+}
+
 static void object_read(struct target *t, struct target_object *o, unsigned int want)
 {
 	struct symbols_opts so = {0};
@@ -303,18 +327,11 @@ static void object_read(struct target *t, struct target_object *o, unsigned int 
 	if (o->unusable)
 		return;
 	if (!o->img) {
-		const struct elf_info *info;
-
 		if (elf_image__open(o->fd, o->path, &o->img, &why)) {
 			object_unusable(o, &why);
 			return;
 		}
-		info = elf_image__info(o->img);
-		o->is_go = info->is_go;
-		o->imports_throw = info->imports_throw;
-		o->imports_cancel = info->imports_cancel;
-		o->imports_fork = info->imports_fork;
-		o->stack_switch = info->imports_stack_switch;
+		object_facts(o);
 	}
 	if (!o->markers && (want & TARGET_MARKERS) && usdt_table__read(o->img, &o->markers, &why))
 		object_unusable(o, &why);
@@ -392,6 +409,7 @@ void target__facts(const struct target *t, struct plan_process *out)
 			out->can_cancel |= o->imports_cancel;
 		if (!o->is_libc)
 			out->can_fork |= o->imports_fork;
+		out->signal_stack |= o->signal_stack && !o->is_libc;
 		out->switches_stacks |= o->is_go || (o->stack_switch && !o->is_libc);
 	}
 	for (size_t i = 0; i < t->npids; i++) {
