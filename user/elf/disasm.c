@@ -5,8 +5,13 @@
  * The kernel's rules (arch/x86/kernel/uprobes.c) are encoded as facts and were checked on 6.18 by
  * registering a probe on every one- and two-byte opcode: it refuses the prefixes es cs ss ds (ds is
  * notrack) and lock, privileged and port instructions, int, int3, iret, far transfers, mov to
- * %ss, and near jumps and calls with an operand-size prefix. It applies its table of one-byte
- * opcodes to the opcode byte of VEX and EVEX instructions as well.
+ * %ss, and near jumps and calls with an operand-size prefix.
+ *
+ * It looks at the opcode byte of VEX and EVEX instructions as if it were a one-byte opcode. Where
+ * that makes it refuse one, nothing is lost. But where the byte is that of a branch, a nop or popf,
+ * it takes the probe and then treats the instruction as one: vpor (eb) jumps by its ModRM byte,
+ * vmovdqu (7f) is skipped, vcmpps (c2) goes on in the kernel's copy. The target computes wrong
+ * results or crashes, so these are bad places here whatever the kernel says.
  */
 #include <string.h>
 
@@ -27,13 +32,24 @@ static const uint16_t refused_rows[16] = {
     [0xf] = 1 << 0x1 | 1 << 0x4 | 1 << 0xa | 1 << 0xb,
 };
 
+/* The same for opcode bytes of VEX and EVEX instructions that the kernel mistakes and accepts. */
+static const uint16_t mistaken_rows[16] = {
+    [0x7] = 0xffff,		 /* jcc: skipped, or jumps */
+    [0x9] = 1 << 0x0 | 1 << 0xd, /* nop: skipped; popf: leaves the trap flag */
+    [0xc] = 1 << 0x2 | 1 << 0x3 | 1 << 0xa | 1 << 0xb, /* ret: does not come back */
+    [0xe] = 1 << 0x8 | 1 << 0x9 | 1 << 0xb,	       /* call, jmp */
+    [0xf] = 1 << 0xf,				       /* indirect call, jmp */
+};
+
 struct encoding {
 	bool opsize, rep, bad_prefix;
 	uint8_t rex;
 	uint8_t op; /* the opcode's last byte before ModRM in its map */
 	bool two;   /* behind 0f */
 	bool vex;   /* VEX or EVEX: op is the opcode byte */
-	size_t at;  /* offset of what follows the opcode */
+	bool xop;
+	uint8_t map; /* of VEX and EVEX */
+	size_t at;   /* offset of what follows the opcode */
 };
 
 static bool parse_encoding(const uint8_t *b, size_t len, struct encoding *e)
@@ -65,16 +81,27 @@ static bool parse_encoding(const uint8_t *b, size_t len, struct encoding *e)
 	}
 	if (b[i] == 0xc5 || b[i] == 0xc4 || b[i] == 0x62) {
 		e->vex = true;
+		e->map = b[i] == 0xc5 ? 1 : b[i + 1] & (b[i] == 0xc4 ? 0x1f : 7);
 		i += b[i] == 0xc5 ? 2 : b[i] == 0xc4 ? 3 : 4;
 		if (i >= len)
 			return false;
 	} else if (b[i] == 0x0f) {
 		e->two = true;
 		i++;
+	} else if (b[i] == 0x8f && (b[i + 1] & 0x1f) >= 8) {
+		e->xop = true; /* else pop */
 	}
 	e->op = b[i];
 	e->at = i + 1;
 	return true;
+}
+
+/* FMA4: four operands behind map 3. The kernel's decoder does not know them, nor XOP. */
+static bool is_fma4(const struct encoding *e)
+{
+	return e->vex && e->map == 3 &&
+	       ((e->op >= 0x5c && e->op <= 0x5f) || (e->op >= 0x68 && e->op <= 0x6f) ||
+		(e->op >= 0x78 && e->op <= 0x7f));
 }
 
 static bool kernel_refuses(const uint8_t *b, size_t len, const struct encoding *e)
@@ -85,11 +112,17 @@ static bool kernel_refuses(const uint8_t *b, size_t len, const struct encoding *
 		return e->opsize && e->op >> 4 == 8; /* jcc with a 16-bit distance */
 	if (refused_rows[e->op >> 4] >> (e->op & 15) & 1)
 		return true;
-	if (e->vex)
-		return false;
-	if (e->op == 0x8e) /* mov to %ss masks the trap that follows it */
+	if (e->xop || is_fma4(e))
+		return true;
+	if (e->op == 0x8e) /* mov to %ss masks the trap that follows it; seen in VEX too */
 		return e->at < len && (b[e->at] >> 3 & 7) == 2;
-	return e->opsize && (e->op >> 4 == 7 || e->op == 0xe8 || e->op == 0xe9 || e->op == 0xeb);
+	return !e->vex && e->opsize &&
+	       (e->op >> 4 == 7 || e->op == 0xe8 || e->op == 0xe9 || e->op == 0xeb);
+}
+
+static bool kernel_mistakes(const struct encoding *e)
+{
+	return e->vex && mistaken_rows[e->op >> 4] >> (e->op & 15) & 1;
 }
 
 static bool is_nop(const struct insn *in, const struct encoding *e)
@@ -125,7 +158,7 @@ static enum insn_class classify(const uint8_t *b, size_t len, const struct insn 
 		return INSN_NOP5;
 	if (in->len >= 10 && e.two && e.op == 0x1f)
 		return INSN_NOP10;
-	if (kernel_refuses(b, len, &e))
+	if (kernel_refuses(b, len, &e) || kernel_mistakes(&e))
 		return INSN_BAD;
 	if (in->flow == FLOW_RET)
 		return INSN_RET;
