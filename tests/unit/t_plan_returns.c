@@ -119,7 +119,7 @@ static void by_default(void **state)
 		enum span_kind kind;
 	} rows[] = {
 	    {"plain", RET_INSNS, SPAN_FUNC},	 {"safe", RET_URETPROBE, SPAN_FUNC},
-	    {"leaf", RET_URETPROBE, SPAN_FUNC},	 {"many", RET_INSNS, SPAN_FUNC},
+	    {"leaf", RET_INSNS, SPAN_FUNC},	 {"many", RET_INSNS, SPAN_FUNC},
 	    {"cold", RET_INSNS, SPAN_FUNC},	 {"tail", RET_INSNS, SPAN_FUNC},
 	    {"vtail", RET_INSNS, SPAN_FUNC},	 {"jump", RET_NONE, SPAN_INSTANT},
 	    {"forever", RET_NONE, SPAN_INSTANT}, {"gone", RET_NONE, SPAN_FUNC},
@@ -215,6 +215,7 @@ static void processes(void **state)
 	    {"switches", {.switches_stacks = true}, &kernel, RET_INSNS, "switches stacks"},
 	    {"filtered", {.seccomp = 2}, &kernel, RET_INSNS, "seccomp"},
 	    {"filtered, by interrupt", {.seccomp = 2}, &old_kernel, RET_URETPROBE, "nothing in"},
+	    {"signal stack", {.signal_stack = true}, &kernel, RET_INSNS, "signal stack"},
 	    {"strict seccomp", {.seccomp = 1}, &kernel, RET_URETPROBE, "nothing in"},
 	    {"shadow stack", {.shadow_stack = true}, &kernel, RET_URETPROBE, "nothing in"},
 	    {"shadow stack, old", {.shadow_stack = true}, &old_kernel, RET_INSNS, "shadow stack"},
@@ -276,7 +277,7 @@ static void on_request(void **state)
 	    {"none", "plain", {.returns = RET_NONE}, &throws, &kernel, RET_NONE, true, 0},
 	    {"guard", "plain", {.returns = RET_GUARD}, &throws, &guard, RET_GUARD, true, 0},
 	    {"guard, not needed",
-	     "leaf",
+	     "safe",
 	     {.returns = RET_GUARD},
 	     &throws,
 	     &guard,
@@ -310,6 +311,50 @@ static void on_request(void **state)
 				 rows[i].way == RET_URETPROBE || rows[i].way == RET_GUARD);
 		plan__free(r.p);
 	}
+	built_free(&b);
+}
+
+/*
+ * A uretprobe overwrites the word at %rsp. Of these functions it is no return address, or they
+ * use it for more than returning.
+ */
+static void no_ordinary_frame(void **state)
+{
+	static const char *const names[] = {"entered", "undefined", "bare", "setjmp",
+					    "dlsym_alias"};
+	struct built b;
+	struct one r;
+
+	(void)state;
+	built_make(&b, "gcc -O2 -fno-builtin",
+		   "#define F(n, cfi) \".globl \" #n \"\\n.type \" #n \",@function\\n\" #n "
+		   "\":\\n\" cfi \\\n"
+		   "  \"nop; nop; ret\\n.size \" #n \",.-\" #n \"\\n\"\n"
+		   "asm(F(entered, \".cfi_startproc\\n.cfi_adjust_cfa_offset 16\\n\")\n"
+		   "    \".cfi_endproc\\n\"\n"
+		   "    F(undefined, \".cfi_startproc\\n.cfi_undefined rip\\n\")\n"
+		   "    \".cfi_endproc\\n\"\n"
+		   "    F(bare, \"\")\n"
+		   "    \".globl dlsym\\n.type dlsym,@function\\ndlsym:\\n\"\n"
+		   "    F(dlsym_alias, \".cfi_startproc\\n\") \".cfi_endproc\\n\"\n"
+		   "    \".size dlsym,.-dlsym\\n\"\n"
+		   "    F(ordinary, \".cfi_startproc\\n\") \".cfi_endproc\\n\");\n"
+		   "__attribute__((noinline, noipa)) int setjmp(void *p) { return *(int *)p; }\n"
+		   "int main(int c, char **v) { return setjmp(&c); }\n");
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		plan_one(&r, &b, names[i], &(struct plan_opts){0}, &quiet, &kernel);
+		if (r.span->way != RET_INSNS || r.returns)
+			fail_msg("%s: %s (%s)", names[i], return_way_name(r.span->way),
+				 r.span->way_reason);
+		plan__free(r.p);
+		plan_one(&r, &b, names[i], &(struct plan_opts){.returns = RET_URETPROBE}, &quiet,
+			 &kernel);
+		assert_false(r.span->armed);
+		plan__free(r.p);
+	}
+	plan_one(&r, &b, "ordinary", &(struct plan_opts){0}, &quiet, &kernel);
+	assert_int_equal(r.span->way, RET_URETPROBE);
+	plan__free(r.p);
 	built_free(&b);
 }
 
@@ -373,9 +418,10 @@ static void cold_parts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(by_default),      cmocka_unit_test(every_ret),
-	    cmocka_unit_test(processes),       cmocka_unit_test(on_request),
-	    cmocka_unit_test(entry_is_a_loop), cmocka_unit_test(cold_parts),
+	    cmocka_unit_test(by_default),	 cmocka_unit_test(every_ret),
+	    cmocka_unit_test(processes),	 cmocka_unit_test(on_request),
+	    cmocka_unit_test(no_ordinary_frame), cmocka_unit_test(entry_is_a_loop),
+	    cmocka_unit_test(cold_parts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

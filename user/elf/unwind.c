@@ -36,7 +36,7 @@ struct cursor {
 
 struct fde {
 	uint64_t start, size, lsda; /* lsda 0: none */
-	bool framed;		    /* its program changes the rules before the first instruction */
+	bool framed; /* its first row says more than "the return address is at %rsp" */
 };
 
 struct unwind_table {
@@ -129,6 +129,7 @@ static uint64_t take_encoded(struct cursor *c, uint8_t enc, uint64_t data_base, 
 struct cie {
 	uint8_t fde_enc, lsda_enc;
 	bool augmented; /* FDEs have augmentation data */
+	bool ordinary;	/* its rows begin with CFA = %rsp + 8, the return address below that */
 };
 
 /* The header of the entry at `at`: its body is [c->at, c->end). False: not an entry. */
@@ -149,12 +150,27 @@ static bool open_entry(const struct span *s, size_t at, struct cursor *c, size_t
 	return true;
 }
 
+/* DW_CFA_def_cfa: rsp + 8; DW_CFA_offset: return address at CFA - 8; then padding alone. */
+static bool begins_ordinary(const struct cursor *c)
+{
+	static const uint8_t rules[] = {0x0c, 7, 8, 0x90, 1};
+	size_t at = c->at;
+
+	if (c->bad || c->end - at < sizeof(rules) || memcmp(c->s->data + at, rules, sizeof(rules)))
+		return false;
+	for (at += sizeof(rules); at < c->end; at++)
+		if (c->s->data[at])
+			return false;
+	return true;
+}
+
 static bool read_cie(const struct span *s, size_t at, struct cie *out)
 {
 	struct cursor c;
 	const char *aug;
-	size_t id_at, len;
+	size_t id_at, len, program;
 	uint8_t version, enc;
+	bool signal = false;
 
 	memset(out, 0, sizeof(*out));
 	out->lsda_enc = ENC_OMIT;
@@ -172,10 +188,13 @@ static bool read_cie(const struct span *s, size_t at, struct cie *out)
 		take_fixed(&c, 1);
 	else
 		take_leb(&c, false);
-	if (*aug != 'z')
+	if (*aug != 'z') {
+		out->ordinary = begins_ordinary(&c);
 		return !*aug && !c.bad;
+	}
 	out->augmented = true;
-	take_leb(&c, false);
+	program = take_leb(&c, false);
+	program += c.at;
 	for (aug++; *aug; aug++) {
 		if (*aug == 'L') {
 			out->lsda_enc = take_fixed(&c, 1);
@@ -184,11 +203,17 @@ static bool read_cie(const struct span *s, size_t at, struct cie *out)
 		} else if (*aug == 'P') {
 			enc = take_fixed(&c, 1);
 			take_encoded(&c, enc & ~ENC_INDIRECT, 0, NULL);
-		} else if (*aug != 'S' && *aug != 'B') {
+		} else if (*aug == 'S') {
+			signal = true;
+		} else if (*aug != 'B') {
 			return false;
 		}
 	}
-	return !c.bad;
+	if (c.bad || program > c.end)
+		return false;
+	c.at = program;
+	out->ordinary = !signal && begins_ordinary(&c);
+	return true;
 }
 
 /* False: no FDE at this offset of .eh_frame, or one that makes no sense. */
@@ -222,7 +247,7 @@ static bool read_fde(const struct span *s, size_t at, struct fde *out)
 	}
 	/* DW_CFA_nop is padding; 01xxxxxx and 1..4 advance the location; the rest are rules. */
 	op = c.at < c.end ? s->data[c.at] : 0;
-	out->framed = op && op >> 6 != 1 && op > 4;
+	out->framed = !cie.ordinary || (op && op >> 6 != 1 && op > 4);
 	return !c.bad && out->size && out->start + out->size > out->start;
 }
 

@@ -312,8 +312,8 @@ static void object_facts(struct target_object *o)
 	o->is_go = info->is_go;
 	o->imports_throw = info->imports_throw || info->imports_dlopen;
 	o->imports_cancel = info->imports_cancel;
-	o->imports_fork = info->imports_fork || info->imports_dlopen || info->imports_syscall ||
-			  forks;
+	o->imports_fork =
+	    info->imports_fork || info->imports_dlopen || info->imports_syscall || forks;
 	o->signal_stack = info->imports_sigaltstack;
 	o->stack_switch = info->imports_stack_switch || switches;
 }
