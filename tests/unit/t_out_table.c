@@ -113,6 +113,68 @@ static void t_many(void **state)
 	snapshot__free(s);
 }
 
+/* Overloads whose names are long and differ in the middle; on a terminal the list gives way. */
+static void t_long_names(void **state)
+{
+	static const char *const names[] = {
+	    "strategy::trader::check(strategy::quote const&, double, std::vector<int> const&)",
+	    "strategy::trader::check(strategy::order const&, double, std::vector<int> const&)",
+	    "strategy::trader::price(strategy::quote const&, double, std::vector<int> const&)"};
+	struct table_opts o = everything;
+	struct snapshot *s = snapshot__new();
+	char want[200], *text;
+
+	(void)state;
+	assert_non_null(setlocale(LC_CTYPE, "C.UTF-8"));
+	s->now_ns = 1000000000;
+	for (int i = 0; i < 3; i++) {
+		fixture__add(fixture__span(s, names[i], SPAN_FUNC, QBPF_HIST_NS), 5000, 7);
+		fixture__node(s, 0, i, 7, 35000, 35000)->max_ns = 5000;
+	}
+	o.width = 0;
+	o.histograms = false;
+	text = report(s, &o);
+	for (int i = 0; i < 3; i++) { /* in the table and in the tree, whole */
+		const char *at;
+
+		snprintf(want, sizeof(want), "\n%s      7 ", names[i]);
+		at = strstr(text, want);
+		assert_non_null(at);
+		snprintf(want, sizeof(want), "\n%s ", names[i]);
+		assert_non_null(strstr(at + 1, want));
+	}
+	free(text);
+	o.width = 110;
+	text = report(s, &o);
+	assert_non_null(strstr(text, "\nstrategy::trader::check(\xe2\x80\xa6)      7 "));
+	assert_non_null(strstr(text, "\nstrategy::trader::price(\xe2\x80\xa6)      7 "));
+	free(text);
+	snapshot__free(s);
+}
+
+/* Words that do not explain themselves are explained, once, and only when they were used. */
+static void t_unclean(void **state)
+{
+	struct snapshot *s = fixture__strategy();
+	const char *at;
+	char *text;
+
+	(void)state;
+	s->spans[1].abandoned = 1;
+	text = report(s, &everything);
+	at = strstr(text, "(abandoned: begun, but its end was never reached: ");
+	assert_non_null(at);
+	assert_null(strstr(at + 1, "(abandoned:"));
+	assert_null(strstr(text, "(orphan ends:"));
+	free(text);
+	s->spans[1].orphan_ends = 1;
+	text = report(s, &everything);
+	assert_non_null(
+	    strstr(text, "\n  (orphan ends: ended, but begun before qbpf was attached)\n"));
+	free(text);
+	snapshot__free(s);
+}
+
 /* A refused span is told by its sites, not as one that might yet be hit. */
 static void t_refused(void **state)
 {
@@ -154,7 +216,8 @@ int main(void)
 	    cmocka_unit_test(t_golden_utf8),	cmocka_unit_test(t_golden_ascii),
 	    cmocka_unit_test(t_plain_text),	cmocka_unit_test(t_empty),
 	    cmocka_unit_test(t_many),		cmocka_unit_test(t_refused),
-	    cmocka_unit_test(t_deep_recursion),
+	    cmocka_unit_test(t_deep_recursion), cmocka_unit_test(t_long_names),
+	    cmocka_unit_test(t_unclean),
 	};
 
 	return cmocka_run_group_tests_name("out_table", tests, NULL, NULL);

@@ -64,6 +64,45 @@ static void t_fit(void **state)
 	}
 }
 
+/* A parameter list gives way before the qualified name does, the innermost function's own. */
+static void t_fit_name(void **state)
+{
+#define DOTS "(\xe2\x80\xa6)"
+	static const struct {
+		const char *name, *brief;
+	} rows[] = {
+	    {"risk::Engine::check(risk::Order const&, int)", "risk::Engine::check" DOTS},
+	    {"risk::Engine::check(risk::Order const&) const", "risk::Engine::check" DOTS " const"},
+	    {"(anonymous namespace)::f(std::function<void (int)>)",
+	     "(anonymous namespace)::f" DOTS},
+	    {"f(int)::{lambda(double)#1}::operator()(double) const",
+	     "f(int)::{lambda(double)#1}::operator()" DOTS " const"},
+	    {"f(void (*)(int, long)) [clone .part.0]", "f" DOTS " [clone .part.0]"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		unsigned int all = text__width(rows[i].name, true);
+
+		check_text(text__fit_name(rows[i].name, all, true), rows[i].name);
+		check_text(text__fit_name(rows[i].name, all - 1, true), rows[i].brief);
+		check_text(text__fit_name(rows[i].name, text__width(rows[i].brief, true), true),
+			   rows[i].brief);
+		for (unsigned int w = 0; w < all; w++) {
+			char *s = text__fit_name(rows[i].name, w, true);
+
+			assert_true(text__width(s, true) <= w);
+			free(s);
+		}
+	}
+	check_text(text__fit_name("a::check(A const&)", 12, false), "a::check(..)");
+	/* No list to shorten: the middle goes, as of any text. */
+	check_text(text__fit_name("risk::Engine::check", 10, false), "risk::..ck");
+	check_text(text__fit_name("risk::Engine::check()", 10, false), "risk::..()");
+	check_text(text__fit_name("(anonymous namespace)::value", 10, false), "(anony..ue");
+	check_text(text__fit_name("a)) odd (names)((", 10, false), "a)) od..((");
+}
+
 static void t_bar(void **state)
 {
 	char buf[64];
@@ -135,9 +174,10 @@ static void t_other_units(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(t_valid), cmocka_unit_test(t_printable),
-	    cmocka_unit_test(t_fit),   cmocka_unit_test(t_bar),
-	    cmocka_unit_test(t_time),  cmocka_unit_test(t_other_units),
+	    cmocka_unit_test(t_valid),	     cmocka_unit_test(t_printable),
+	    cmocka_unit_test(t_fit),	     cmocka_unit_test(t_fit_name),
+	    cmocka_unit_test(t_bar),	     cmocka_unit_test(t_time),
+	    cmocka_unit_test(t_other_units),
 	};
 
 	if (!setlocale(LC_CTYPE, "C.UTF-8"))

@@ -163,7 +163,7 @@ static const char *unclean_means(enum span_field f)
 {
 	switch (f) {
 	case SF_ABANDONED:
-		return "begun, but the end was never reached: the thread ended, an exception or\n"
+		return "begun, but its end was never reached: the thread ended, an exception or\n"
 		       "   longjmp left it, or it was begun again";
 	case SF_ORPHAN_ENDS:
 		return "ended, but begun before qbpf was attached";
