@@ -420,12 +420,44 @@ def sizes():
             check("terminal too small"[:cols].rstrip() in v.screen.text(), f"says so at {cols}x{rows}", v)
         else:
             check(lines[0].startswith(" strategy"), f"a title at {cols}x{rows}", v)
-            check(any(line.startswith("strategy:tic") for line in lines), f"a span at {cols}x{rows}", v)
+            ticks = [line for line in lines if re.match(r"strat\S+ .*\d", line)]
+            check(ticks, f"a span and a figure of it at {cols}x{rows}", v)
         for page in "2341":
             v.key(page)
             v.pump(0.1)
     v.shows(r"^strategy:tick +\d+ +1\.00k")
     check(v.screen.unknown == [], f"plain sequences {v.screen.unknown}", v)
+    return v
+
+
+@case
+def narrow_and_wide():
+    v = started(rows=5, cols=20)
+    check(re.search(r"^strat\S+ +12\.9us$", v.screen.text(), re.M), "a name and its p50 at 20x5", v)
+    v.close()
+    # The figures stand beside the names however wide the screen is, on both pages.
+    v = started(rows=30, cols=200)
+    longest = "risk::Engine::check(risk::Order const&, std::vector<double> const&)"
+    for page, pattern in (("1", rf"^{re.escape(longest)} {{1,9}}320 "), ("2", rf"─ {re.escape(longest)} {{1,9}}320 ")):
+        v.key(page)
+        v.shows(pattern)
+    v.close()
+    # Where there is no room, the parameter list goes and the qualified name stays.
+    v = started(rows=30, cols=100)
+    v.shows(r"^risk::Engine::check\(…\) +320 ")
+    return v
+
+
+@case
+def the_help_tells_of_maxima_after_a_reset():
+    v = started()
+    v.key("r")
+    v.command("step")
+    v.key("2")
+    v.shows(r"strategy:tick +1000 ")
+    check(row(v, "strategy:tick")[3:6:2] == ["-", "-"], "min and max are not known", v)
+    v.key("?")
+    v.shows(r"After a reset a node's min and max are -")
     return v
 
 

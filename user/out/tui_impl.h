@@ -100,10 +100,13 @@ void tui_put__start_colours(void);
 int tui_colour(enum tui_colour c);
 /* Printable text from x, cut to width and to the screen. Returns the columns written. */
 int tui_put(struct tui *t, int y, int x, int width, int attr, const char *text);
+/* The same of a span's name: text__fit_name. */
+int tui_put_name(struct tui *t, int y, int x, int width, int attr, const char *text);
 int tui_put_right(struct tui *t, int y, int x, int width, int attr, const char *text);
 int tui_putf(struct tui *t, int y, int x, int attr, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
-void tui_fill(struct tui *t, int y, int attr); /* the whole line */
+void tui_fill(struct tui *t, int y, int attr);	      /* the whole line */
+int tui_width(const struct tui *t, const char *text); /* the columns that it takes on the screen */
 void tui_list__fit(struct tui_list *l, size_t n, size_t height);
 
 /* pages: draw into the lines [y, y + height) */

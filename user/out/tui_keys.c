@@ -23,16 +23,24 @@ static const struct {
     {"q", "quit, with a final report"},
 };
 
+static const char *const marks[] = {
+    "~ marks what is below the measuring floor; - what the sample cannot tell",
+    "After a reset a node's min and max are - until there is a new record: the kernel",
+    "keeps those since the start, and the final report counts from there.",
+};
+
 void tui_help__draw(struct tui *t, int y, int height)
 {
 	for (size_t i = 0; i < sizeof(help) / sizeof(help[0]) && (int)i < height; i++) {
 		tui_put(t, y + (int)i, 1, 20, A_BOLD, help[i].keys);
 		tui_put(t, y + (int)i, 22, t->cols_n, 0, help[i].what);
 	}
-	if (height > (int)(sizeof(help) / sizeof(help[0])) + 1)
-		tui_put(t, y + (int)(sizeof(help) / sizeof(help[0])) + 1, 1, t->cols_n,
-			tui_colour(COLOUR_DIM),
-			"~ marks what is below the measuring floor; - what the sample cannot tell");
+	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+		int line = (int)(sizeof(help) / sizeof(help[0]) + 1 + i);
+
+		if (line < height)
+			tui_put(t, y + line, 1, t->cols_n, tui_colour(COLOUR_DIM), marks[i]);
+	}
 }
 
 static struct tui_list *current_list(struct tui *t)

@@ -45,8 +45,10 @@ int tui_colour(enum tui_colour c)
 	return 0;
 }
 
+enum place { PLACE_LEFT, PLACE_NAME, PLACE_RIGHT };
+
 static int put_fitted(struct tui *t, int y, int x, int width, int attr, const char *text,
-		      bool right)
+		      enum place place)
 {
 	char *clean, *fit = NULL;
 	int used = 0;
@@ -57,11 +59,12 @@ static int put_fitted(struct tui *t, int y, int x, int width, int attr, const ch
 		return 0;
 	clean = text__printable(text, t->utf8);
 	if (clean)
-		fit = text__fit(clean, width, t->utf8);
+		fit = place == PLACE_NAME ? text__fit_name(clean, width, t->utf8)
+					  : text__fit(clean, width, t->utf8);
 	if (fit) {
 		used = (int)text__width(fit, t->utf8);
 		attrset(attr);
-		mvaddstr(y, right ? x + width - used : x, fit);
+		mvaddstr(y, place == PLACE_RIGHT ? x + width - used : x, fit);
 		attrset(A_NORMAL);
 	}
 	free(clean);
@@ -71,12 +74,17 @@ static int put_fitted(struct tui *t, int y, int x, int width, int attr, const ch
 
 int tui_put(struct tui *t, int y, int x, int width, int attr, const char *text)
 {
-	return put_fitted(t, y, x, width, attr, text, false);
+	return put_fitted(t, y, x, width, attr, text, PLACE_LEFT);
+}
+
+int tui_put_name(struct tui *t, int y, int x, int width, int attr, const char *text)
+{
+	return put_fitted(t, y, x, width, attr, text, PLACE_NAME);
 }
 
 int tui_put_right(struct tui *t, int y, int x, int width, int attr, const char *text)
 {
-	return put_fitted(t, y, x, width, attr, text, true);
+	return put_fitted(t, y, x, width, attr, text, PLACE_RIGHT);
 }
 
 int tui_putf(struct tui *t, int y, int x, int attr, const char *fmt, ...)
@@ -87,7 +95,16 @@ int tui_putf(struct tui *t, int y, int x, int attr, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(buf, sizeof(buf), fmt, ap);
 	va_end(ap);
-	return put_fitted(t, y, x, t->cols_n, attr, buf, false);
+	return put_fitted(t, y, x, t->cols_n, attr, buf, PLACE_LEFT);
+}
+
+int tui_width(const struct tui *t, const char *text)
+{
+	char *clean = text__printable(text, t->utf8);
+	int width = clean ? (int)text__width(clean, t->utf8) : 0;
+
+	free(clean);
+	return width;
 }
 
 void tui_fill(struct tui *t, int y, int attr)

@@ -6,15 +6,18 @@
 #include "out/text.h"
 #include "out/tui_impl.h"
 
-#define NAME_MIN   16
-#define FIGURE	   8 /* columns of a figure, blank included */
-#define PICTURE	   16
-#define HIST_SHARE 3 /* the histogram takes at most a third of the page... */
-#define HIST_LEAST 8 /* ...and is left out below so many lines */
+#define NAME_MIN      16
+#define NAME_SUFFIXED 8 /* columns of a name that it must leave to be followed by anything */
+#define FIGURE	      8 /* columns of a figure, blank included */
+#define PICTURE	      16
+#define HIST_SHARE    3 /* the histogram takes at most a third of the page... */
+#define HIST_LEAST    8 /* ...and is left out below so many lines */
 
 /* Figures leave in this order when the screen is narrow (the name never does). */
 static const enum span_field leaving[] = {SF_SUM, SF_COUNT, SF_P90, SF_SHARE, SF_P999,
-					  SF_MAX, SF_RATE,  SF_P50, SF_P99};
+					  SF_MAX, SF_RATE,  SF_P99, SF_P50};
+/* What follows a name, so that no figure is taken for a latency that is none. */
+static const char *const suffixes[ROW_CLASSES] = {"", " (interval)", " (value)"};
 
 struct layout {
 	bool shown[SF_N];
@@ -22,9 +25,30 @@ struct layout {
 	int name, picture;
 };
 
+static const char *name_of(const struct span_row *r)
+{
+	return r->span->name ? r->span->name : "?";
+}
+
+/* The columns of the longest name and a blank: what is left over is not given to names. */
+static int longest_name(const struct tui *t)
+{
+	int most = NAME_MIN;
+
+	for (size_t i = 0; i < t->rows.n; i++) {
+		const struct span_row *r = &t->rows.rows[i];
+		int w = tui_width(t, name_of(r)) + (int)strlen(suffixes[r->class]) + 1;
+
+		most = w > most ? w : most;
+	}
+	return most;
+}
+
 static void lay_out(const struct tui *t, struct layout *l)
 {
-	int used = 0, least = NAME_MIN;
+	/* The narrowest screen has room for one figure beside the name. */
+	int used = 0, least = t->cols_n < NAME_MIN + FIGURE ? t->cols_n - FIGURE : NAME_MIN;
+	int longest = longest_name(t);
 	char buf[UNIT_TEXT];
 
 	for (int c = 1; c < TUI_SPAN_COLUMNS; c++) {
@@ -51,6 +75,7 @@ static void lay_out(const struct tui *t, struct layout *l)
 	if (!l->picture && t->cols_n - used >= 24 + PICTURE)
 		l->picture = PICTURE;
 	l->name = t->cols_n - used - l->picture;
+	l->name = l->name < longest ? l->name : longest;
 }
 
 /* Eight heights; of no value a blank, of any at least the lowest. */
@@ -114,15 +139,19 @@ static void draw_heading(struct tui *t, const struct layout *l, int y)
 static void draw_row(struct tui *t, const struct layout *l, const struct span_row *r, int y,
 		     bool selected)
 {
-	static const char *const suffix[ROW_CLASSES] = {"", " (interval)", " (value)"};
-	int x = l->name, attr = selected ? A_REVERSE : 0;
+	int x = l->name, attr = selected ? A_REVERSE : 0, used;
+	int room = l->name - 1 - (int)strlen(suffixes[r->class]);
 	struct field_value v;
-	char buf[UNIT_TEXT], name[512];
+	char buf[UNIT_TEXT];
 
 	if (selected)
 		tui_fill(t, y, A_REVERSE);
-	snprintf(name, sizeof(name), "%s%s", r->span->name ? r->span->name : "?", suffix[r->class]);
-	tui_put(t, y, 0, l->name - 1, attr, name);
+	if (room < NAME_SUFFIXED) { /* the name matters more */
+		tui_put_name(t, y, 0, l->name - 1, attr, name_of(r));
+	} else {
+		used = tui_put_name(t, y, 0, room, attr, name_of(r));
+		tui_put(t, y, used, l->name - 1 - used, attr, suffixes[r->class]);
+	}
 	for (int c = 1; c < TUI_SPAN_COLUMNS; c++) {
 		enum span_field f = tui_span_columns[c];
 		const char *text;

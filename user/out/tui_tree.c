@@ -23,10 +23,39 @@ struct layout {
 	int name;
 };
 
+static const char *mark_of(const struct tui *t, const struct tree_node *n)
+{
+	bool folded = !*t->filter && tui_view__folded(t, n->node->id);
+
+	return !n->first_child ? "" : folded ? "+ " : "- ";
+}
+
+static const char *name_of(const struct tree_node *n)
+{
+	return n->name ? n->name : "?";
+}
+
+/* The columns of the longest name with what stands before it, and a blank. */
+static int longest_name(const struct tui *t)
+{
+	char prefix[TREE_PREFIX];
+	int most = NAME_MIN;
+
+	for (size_t i = 0; i < t->nodes.n; i++) {
+		const struct tree_node *n = t->open_nodes[i];
+		int w = tui_width(t, tree_prefix(prefix, n, t->utf8)) + (int)strlen(mark_of(t, n)) +
+			tui_width(t, name_of(n)) + 1;
+
+		most = w > most ? w : most;
+	}
+	return most;
+}
+
 static void lay_out(const struct tui *t, struct layout *l)
 {
 	char buf[UNIT_TEXT];
 	int used = 0, least = t->cols_n < 2 * NAME_MIN ? t->cols_n / 2 : NAME_MIN;
+	int longest = longest_name(t);
 
 	for (size_t c = 0; c < COLUMNS; c++) {
 		enum node_field f = columns_in_order[c];
@@ -45,7 +74,7 @@ static void lay_out(const struct tui *t, struct layout *l)
 		l->shown[leaving[i]] = false;
 		used -= l->width[leaving[i]];
 	}
-	l->name = t->cols_n - used;
+	l->name = t->cols_n - used < longest ? t->cols_n - used : longest;
 }
 
 static void draw_heading(struct tui *t, const struct layout *l, int y)
@@ -68,15 +97,13 @@ static void draw_node(struct tui *t, const struct layout *l, const struct tree_n
 		      bool selected)
 {
 	int attr = selected ? A_REVERSE : 0, x, used;
-	bool folded = n->first_child && !*t->filter && tui_view__folded(t, n->node->id);
 	char prefix[TREE_PREFIX], buf[UNIT_TEXT];
-	const char *mark = !n->first_child ? "" : folded ? "+ " : "- ";
 
 	if (selected)
 		tui_fill(t, y, attr);
 	used = tui_put(t, y, 0, l->name - 1, attr, tree_prefix(prefix, n, t->utf8));
-	used += tui_put(t, y, used, l->name - 1 - used, attr, mark);
-	tui_put(t, y, used, l->name - 1 - used, attr, n->name ? n->name : "?");
+	used += tui_put(t, y, used, l->name - 1 - used, attr, mark_of(t, n));
+	tui_put_name(t, y, used, l->name - 1 - used, attr, name_of(n));
 	x = l->name;
 	for (size_t c = 0; c < COLUMNS; c++) {
 		enum node_field f = columns_in_order[c];
