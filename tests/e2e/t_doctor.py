@@ -4,6 +4,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -78,11 +79,22 @@ def main():
     last = p.stdout.rstrip().splitlines()[-1]
     check(p.returncode == 1 and "missing CAP_BPF and CAP_PERFMON" in last,
           "nobody: exit 1 and one line naming what is missing", p)
+    unknown = "not known without CAP_BPF and CAP_PERFMON"
+    for name in ("BPF programs", "tracing programs", "perf-event uprobes", "uprobe_multi"):
+        check(re.search(rf"^warn  {name} +{unknown}$", p.stdout, re.M),
+              f"nobody: {name} is not known, rather than absent", p.stdout)
     p = doctor("--json", prefix=as_nobody())
     doc = json.loads(p.stdout)
     check(p.returncode == 1 and doc["can_trace"] is False and "CAP_BPF" in doc["refusal"]
           and "price" not in doc,
           "nobody: the same as JSON", p)
+    r = rows_of(p)
+    check(all(r[n]["state"] == "warn" and r[n]["found"] == unknown and "6.6" not in r[n]["remedy"]
+              for n in ("BPF programs", "tracing programs", "perf-event uprobes", "uprobe_multi")),
+          "nobody: and what is not known", r)
+    check((r["lockdown"]["state"] == "warn" and "remedy" in r["lockdown"])
+          if r["lockdown"]["found"] == "unknown" else r["lockdown"]["state"] == "ok",
+          "nobody: an unknown lockdown is not ok", r["lockdown"])
     p = doctor("--json", prefix=as_nobody("bpf"))
     check(p.returncode == 1 and "missing CAP_PERFMON" in json.loads(p.stdout)["refusal"],
           "CAP_BPF alone: names CAP_PERFMON", p)
@@ -103,7 +115,12 @@ def main():
           "root of a user namespace: exit 1, says why", p)
 
     p = doctor("--nonsense")
-    check(p.returncode == 2 and p.stdout == "", "unknown option: exit 2", p)
+    check(p.returncode == 2 and p.stdout == ""
+          and p.stderr == "qbpf: unknown option --nonsense (see qbpf doctor --help)\n",
+          "unknown option: exit 2, one line", p)
+    p = doctor("-x")
+    check(p.returncode == 2 and p.stderr == "qbpf: unknown option -x (see qbpf doctor --help)\n",
+          "unknown short option: the same", p)
     p = doctor("extra")
     check(p.returncode == 2 and "extra" in p.stderr and p.stderr.count("\n") == 1,
           "stray argument: exit 2, one line", p)

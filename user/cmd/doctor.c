@@ -141,6 +141,15 @@ static void usage(FILE *f)
 	      f);
 }
 
+/* As the other commands say it (options.c). */
+static void refuse_option(const char *arg)
+{
+	if (optopt && optopt < 256)
+		log_err("unknown option -%c (see qbpf doctor --help)", optopt);
+	else
+		log_err("unknown option %s (see qbpf doctor --help)", arg);
+}
+
 int cmd_doctor(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -154,14 +163,20 @@ int cmd_doctor(int argc, char **argv)
 	bool json = false;
 	int c, err;
 
-	optind = 0;
-	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	opterr = 0;
+	optind = 1;
+	for (;;) {
+		int at = optind;
+
+		c = getopt_long(argc, argv, "h", options, NULL);
+		if (c == -1)
+			break;
 		if (c == 'h') {
 			usage(stdout);
 			return EXIT_OK;
 		}
-		if (c != 'j') {
-			usage(stderr);
+		if (c == '?') {
+			refuse_option(argv[at]);
 			return EXIT_USAGE;
 		}
 		json = true;

@@ -96,12 +96,33 @@ static const struct advice *advice_of(const char *name)
 	return &none;
 }
 
+/* A row with a meaning and a remedy of its own. */
+static void put_row(struct maker *m, const char *name, enum host_state state, char *found,
+		    const char *meaning, const char *remedy)
+{
+	struct host *h = m->h;
+	struct host_check *rows =
+	    found ? reallocarray(h->checks, h->nchecks + 1, sizeof(*rows)) : NULL;
+
+	if (!rows) {
+		free(found);
+		m->err = -ENOMEM;
+		return;
+	}
+	h->checks = rows;
+	rows[h->nchecks++] = (struct host_check){
+	    .name = name,
+	    .state = state,
+	    .found = found,
+	    .meaning = copy(m, meaning),
+	    .remedy = copy(m, remedy),
+	};
+}
+
 static void __attribute__((format(printf, 4, 5)))
 row(struct maker *m, const char *name, enum host_state state, const char *found, ...)
 {
 	const struct advice *a = advice_of(name);
-	struct host *h = m->h;
-	struct host_check *rows;
 	va_list ap;
 	char *text;
 
@@ -111,20 +132,8 @@ row(struct maker *m, const char *name, enum host_state state, const char *found,
 	if (vasprintf(&text, found, ap) < 0)
 		text = NULL;
 	va_end(ap);
-	rows = text ? reallocarray(h->checks, h->nchecks + 1, sizeof(*rows)) : NULL;
-	if (!rows) {
-		free(text);
-		m->err = -ENOMEM;
-		return;
-	}
-	h->checks = rows;
-	rows[h->nchecks++] = (struct host_check){
-	    .name = name,
-	    .state = state,
-	    .found = text,
-	    .meaning = copy(m, state == HOST_OK ? a->good : a->bad),
-	    .remedy = copy(m, state == HOST_OK ? NULL : a->remedy),
-	};
+	put_row(m, name, state, text, state == HOST_OK ? a->good : a->bad,
+		state == HOST_OK ? NULL : a->remedy);
 }
 
 /* For a trial that may not have been possible at all. */
@@ -133,6 +142,28 @@ static const char *outcome(int err)
 	if (err == -ENODATA)
 		return "armed, but hits were not seen";
 	return err ? strerror(-err) : "works";
+}
+
+/* A trial that this user may not make says nothing about the kernel. */
+static bool not_permitted(const struct host *h, int err)
+{
+	return (err == -EPERM || err == -EACCES) && !(h->cap_bpf && h->cap_perfmon);
+}
+
+static void unknown_row(struct maker *m, const char *name)
+{
+	if (!m->err)
+		put_row(m, name, HOST_WARN, strdup("not known without CAP_BPF and CAP_PERFMON"),
+			NULL, ROOT_OR_SETCAP);
+}
+
+/* The row of a trial; `bad` is its state when it failed. */
+static void trial_row(struct maker *m, const char *name, int err, enum host_state bad)
+{
+	if (not_permitted(m->h, err))
+		unknown_row(m, name);
+	else
+		row(m, name, err ? bad : HOST_OK, "%s", outcome(err));
 }
 
 static enum host_state or_fail(bool ok)
@@ -156,9 +187,12 @@ static void kernel_rows(struct maker *m, const struct host_trials *t)
 
 	row(m, "kernel", or_fail(h->version >= KERNEL_VERSION(5, 17, 0)), "Linux %s", h->kernel);
 	row(m, "BTF", or_fail(h->btf), "%s", h->btf ? "/sys/kernel/btf/vmlinux" : "absent");
-	row(m, "BPF programs", or_fail(!h->bpf_error), "%s", outcome(h->bpf_error));
-	row(m, "tracing programs", or_fail(!t->tracing),
-	    "task storage, ring buffer, tp_btf, task iterator: %s", outcome(t->tracing));
+	trial_row(m, "BPF programs", h->bpf_error, HOST_FAIL);
+	if (not_permitted(h, t->tracing))
+		unknown_row(m, "tracing programs");
+	else
+		row(m, "tracing programs", or_fail(!t->tracing),
+		    "task storage, ring buffer, tp_btf, task iterator: %s", outcome(t->tracing));
 }
 
 static void privilege_rows(struct maker *m, const struct host_trials *t)
@@ -173,7 +207,13 @@ static void privilege_rows(struct maker *m, const struct host_trials *t)
 	row(m, "CAP_CHECKPOINT_RESTORE", or_warn(h->cap_checkpoint_restore), "%s",
 	    held(h->cap_checkpoint_restore));
 	/* Without the capability every load fails so. */
-	row(m, "lockdown", or_warn(t->read_kernel != -EPERM || !h->cap_bpf), "%s", h->lockdown);
+	if (!strcmp(h->lockdown, "unknown") && !m->err)
+		put_row(m, "lockdown", HOST_WARN, strdup("unknown"),
+			"its state is in securityfs, which could not be read",
+			"run as root (sudo)");
+	else
+		row(m, "lockdown", or_warn(t->read_kernel != -EPERM || !h->cap_bpf), "%s",
+		    h->lockdown);
 	row(m, "exception guard", or_warn(h->guard_possible), "%s",
 	    h->guard_possible ? "possible" : "not possible");
 }
@@ -185,10 +225,14 @@ static void uprobe_rows(struct maker *m, const struct host_trials *t)
 	enum host_state lacks = t->perf_uprobe && t->multi_uprobe ? HOST_FAIL : HOST_WARN;
 	bool rewrite = t->nop5 ? h->nop5_optimised : t->nop5_rewritten;
 
-	row(m, "perf-event uprobes", t->perf_uprobe ? lacks : HOST_OK, "%s",
-	    outcome(t->perf_uprobe));
-	row(m, "uprobe_multi", t->multi_uprobe ? lacks : HOST_OK, "%s",
-	    h->uprobe_multi ? outcome(t->multi_uprobe) : "absent");
+	trial_row(m, "perf-event uprobes", t->perf_uprobe, lacks);
+	/* Whether the kernel has it is asked with a program: no program, no answer. */
+	if (not_permitted(h, h->bpf_error))
+		unknown_row(m, "uprobe_multi");
+	else if (!h->uprobe_multi)
+		row(m, "uprobe_multi", lacks, "absent");
+	else
+		trial_row(m, "uprobe_multi", t->multi_uprobe, lacks);
 	if (!t->multi_uprobe)
 		row(m, "uprobe_multi threads", or_warn(t->multi_threads), "%s",
 		    t->multi_threads ? "all seen" : "other threads not seen");
