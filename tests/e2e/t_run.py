@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from harness import QBPF, Qbpf, case, check, equal, main, spans, summary, work
+from harness import BUILD, QBPF, Qbpf, Skip, case, check, equal, main, spans, summary, work
 
 
 def run(*args, stdin="go\n", env=None):
@@ -80,6 +80,21 @@ def missing_probe():
     equal(r.returncode, 1, r.stderr)
     check("nosuch:probe" in r.stderr, r.stderr)
     equal(pids_of("w_process\0busy"), [], "child left behind")
+
+
+@case
+def static_missing_probe():
+    """a static program in which nothing can be traced does not run at all"""
+    src = os.path.join(BUILD, "tests", "st.c")
+    exe = os.path.join(BUILD, "tests", "st")
+    mark = os.path.join(BUILD, "tests", "st.ran")
+    with open(src, "w") as f:
+        f.write(f'#include <stdio.h>\nint main(void) {{ return !fopen("{mark}", "w"); }}\n')
+    if subprocess.run(["gcc", "-static", src, "-o", exe]).returncode:
+        raise Skip("no static C library")
+    r = run("-f", "nosuch", "--", exe)
+    equal(r.returncode, 1, r.stderr)
+    check(not os.path.exists(mark), "it ran")
 
 
 @case

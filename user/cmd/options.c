@@ -251,6 +251,12 @@ static void build_tables(enum opt_command cmd, char *shorts, struct option *long
 
 static int check(const struct options *o, enum opt_command cmd)
 {
+	struct err e = {{0}};
+
+	if (plan_opts__check(&o->plan, &e)) {
+		log_err("%s", e.text);
+		return -EINVAL;
+	}
 	if (cmd == OPT_ATTACH && !o->npids) {
 		log_err("attach: which process? -p PID");
 		return -EINVAL;

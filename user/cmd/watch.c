@@ -87,7 +87,22 @@ static uint64_t mono_ns(void)
 
 static int nothing_selected(const struct session *s, const struct options *o, struct err *e)
 {
-	size_t missing = session__warn_unmatched(s);
+	const struct target *t = session__target(s);
+	size_t missing, unusable = 0;
+	const char *why = "";
+
+	for (size_t i = 0; i < t->nobjects; i++) {
+		if (!t->objects[i].unusable)
+			continue;
+		unusable++;
+		why = t->objects[i].unusable;
+	}
+	if (unusable && unusable == t->nobjects)
+		return err_set(e, -EACCES,
+			       "none of the %zu files that the target maps can be read: %s (another "
+			       "user's process needs CAP_SYS_PTRACE)",
+			       unusable, why);
+	missing = session__warn_unmatched(s);
 
 	if (missing)
 		return err_set(e, -ENOENT, "no such probe in the target%s",
@@ -445,7 +460,7 @@ int watch__loop(struct session *s, const struct options *o, struct launch *launc
 
 	w.starting = true;
 	err = watch_open(&w, e);
-	if (!err && !launch)
+	if (!err && (!launch || launch__is_static(launch)))
 		err = start_finished(&w, e);
 	if (!err && launch)
 		err = launch__go(launch, e);

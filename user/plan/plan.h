@@ -155,6 +155,9 @@ int plan__note(struct plan *p, const char *fmt, ...) __attribute__((format(print
 int plan_select(struct plan *p, const struct plan_opts *opts, const struct plan_object *objs,
 		size_t from, size_t n, struct err *e);
 
+/* -EINVAL with e: a pattern is empty or a -s has not the form NAME=BEGIN..END[,key=argN]. */
+int plan_opts__check(const struct plan_opts *opts, struct err *e);
+
 /* Which of opts' patterns have matched nothing so far: calls cb for each. With `near` set to
  * up to three existing names that resemble it (owned by the callee, may be ""). */
 void plan_unmatched(const struct plan *p, const struct plan_opts *opts,

@@ -21,16 +21,21 @@ static int check_patterns(const char *option, const char **list, size_t n, struc
 	return 0;
 }
 
+int plan_opts__check(const struct plan_opts *o, struct err *e)
+{
+	int err = check_patterns("-u", o->markers, o->nmarkers, e);
+
+	if (!err)
+		err = check_patterns("-f", o->funcs, o->nfuncs, e);
+	return err ? err : select_by_hand_check(o, e);
+}
+
 int plan_select(struct plan *p, const struct plan_opts *o, const struct plan_object *objs,
 		size_t from, size_t n, struct err *e)
 {
 	int err;
 
-	err = check_patterns("-u", o->markers, o->nmarkers, e);
-	if (!err)
-		err = check_patterns("-f", o->funcs, o->nfuncs, e);
-	if (!err)
-		err = select_by_hand_check(o, e);
+	err = plan_opts__check(o, e);
 	if (err)
 		return err;
 	/* Names given by hand come first, so that they are never the ones to get a suffix. */

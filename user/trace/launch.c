@@ -169,6 +169,11 @@ pid_t launch__pid(const struct launch *l)
 	return l->pid;
 }
 
+bool launch__is_static(const struct launch *l)
+{
+	return !l->ldso_start;
+}
+
 int launch__go(struct launch *l, struct err *e)
 {
 	int sig = l->signal;

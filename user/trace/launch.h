@@ -22,6 +22,8 @@ struct launch;
  * -EACCES: it could not be started. */
 int launch__start(char *const argv[], struct launch **out, struct err *e);
 pid_t launch__pid(const struct launch *l);
+/* Nothing more will be mapped before its code runs. */
+bool launch__is_static(const struct launch *l);
 /* Lets the stopped child go on, towards its next stop. */
 int launch__go(struct launch *l, struct err *e);
 /*

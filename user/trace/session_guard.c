@@ -239,7 +239,8 @@ void session__disarm_stopped(struct session *s, void (*disarm)(struct session *s
 	struct err why = {{0}};
 
 	for (size_t i = 0; all && i < s->target->npids; i++)
-		if (stopped__new(s->target->pids[i], &all[i], &why))
+		if (stopped__new(s->target->pids[i], &all[i], &why) &&
+		    pid_is_alive(s->target->pids[i]))
 			log_warn(
 			    "leaving without care, an exception through a call in flight would "
 			    "end the target: %s",

@@ -136,6 +136,7 @@ static int fill_spans(const struct session *s, struct snapshot *snap)
 			return -ENOMEM;
 		sp->price_ns = s->price.ns[PRICE_NOP5] ? plan_span_price(p, i + 1, s->price.ns) : 0;
 		sp->floor_ns = span_floor(s, i + 1);
+		sp->refused = !p->spans[i].armed;
 	}
 	return 0;
 }

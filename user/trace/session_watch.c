@@ -173,6 +173,8 @@ int session__poll(struct session *s, struct err *e)
 	if (s->rescan && !s->ended) {
 		s->rescan = false;
 		err = session__rescan(s, e);
+		if (err == -ESRCH)
+			err = 0; /* it ended meanwhile: its pidfd will say so */
 		if (err)
 			return err;
 	}
@@ -188,6 +190,8 @@ int session__tick(struct session *s, struct err *e)
 		maps_sweep_keys(s->skel, now - KEY_TIMEOUT_NS, s->key_timeouts, s->span_room);
 	if (!s->hooked && !s->ended)
 		err = session__rescan(s, e);
+	if (err == -ESRCH)
+		err = 0;
 	if (!err && s->o.max_overhead_pct > 0)
 		err = session__keep_budget(s, e);
 	return err;
