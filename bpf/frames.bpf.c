@@ -291,6 +291,35 @@ __noinline int frames_purge_marker(struct qbpf_thread *t, __u64 sp, __u64 ip)
 	return frames_purge_below(t, sp - 1);
 }
 
+static long bury_one(__u32 i, struct walk *w)
+{
+	struct qbpf_frame *f;
+
+	if (i >= w->t->depth)
+		return 1;
+	f = frame_at(w->t, i);
+	if (f->sp != w->b || !is_function(f->cookie))
+		return 0;
+	count_span(QBPF_COOKIE_SPAN(f->cookie), abandoned);
+	f->cookie = 0;
+	return 1;
+}
+
+/*
+ * Where stacks are switched, frames lie on several and none is known to be dead but the one
+ * whose slot another function takes.
+ */
+__noinline int frames_bury(struct qbpf_thread *t, __u64 slot)
+{
+	struct walk w = {.t = t, .b = slot};
+
+	if (!t)
+		return 0;
+	bpf_loop(QBPF_FRAMES_MAX, bury_one, &w, 0);
+	frames_drop(t, t->depth);
+	return 0;
+}
+
 /* In the walks below, w->i frames are still to be looked at. */
 static long find_restarted(__u32 n, struct walk *w)
 {

@@ -33,6 +33,7 @@
 int frames_drop(struct qbpf_thread *t, __u32 keep);
 int frames_drop_all(struct qbpf_thread *t);
 int frames_retire(struct qbpf_thread *t);
+int frames_bury(struct qbpf_thread *t, __u64 slot);
 int frames_set_aside(struct qbpf_thread *t, __u32 keep);
 int aside_restart(struct qbpf_thread *t, __u64 cookie, __u64 sp);
 int aside_find(struct qbpf_thread *t, __u32 span, __u64 sp);

@@ -117,6 +117,8 @@ static __always_inline int enter_function(__u64 cookie, __u64 slot)
 		return 0;
 	}
 	purge(t, slot);
+	if (cfg_stack_switch && t->depth)
+		frames_bury(t, slot);
 	if (QBPF_COOKIE_ROLE(cookie) == QBPF_ROLE_ENTRY && return_probes_full()) {
 		count_span(span, ret_muted);
 		return 0;

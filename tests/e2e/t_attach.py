@@ -96,6 +96,20 @@ def longjmp_loop():
 
 
 @case
+def longjmp_where_stacks_switch():
+    """the same in a program that could switch stacks"""
+    doc, counts = trace(
+        [work("w_switch"), "longjmp", 500], "-f", "catcher", "-f", "jumper", "-f", "small"
+    )
+    s = spans(doc)
+    equal(s["catcher"]["count"], counts["catcher"], "catcher")
+    equal(s["jumper"]["count"], 0, "no jumper ever returned")
+    equal(s["jumper"]["abandoned"] + s["jumper"]["open"], counts["jumper"], "each is accounted for")
+    equal(s["small"]["count"], 1, "small after it")
+    equal(doc["lost"]["events"], 0, "nothing is lost")
+
+
+@case
 def threads_exact():
     """8 threads, 20,000 calls each: every count exact"""
     doc, counts = trace([work("w_funcs"), "threads", 20000, 8], "-f", "small", "--returns", "ret")

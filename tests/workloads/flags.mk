@@ -18,7 +18,10 @@ $(BUILD)/tests/libdl.so.9: tests/workloads/late_dl.c
 $(BUILD)/tests/libthrower.so: tests/workloads/thrower.cc
 	@mkdir -p $(@D)
 	$(CXX) -O2 -g -fPIC -shared -MMD -MP -MF $@.d $< -o $@
-EXTRA_WORKS += $(BUILD)/tests/w_tail $(BUILD)/tests/libplugin.so $(BUILD)/tests/libthrower.so
+$(BUILD)/tests/w_switch: tests/workloads/w_funcs.c
+	@mkdir -p $(@D)
+	$(CC) -Iinclude -O2 -g -MMD -MP -MF $@.d -DSWITCHES $(cflags_w_funcs) $< -o $@ -lpthread
+EXTRA_WORKS += $(BUILD)/tests/w_switch $(BUILD)/tests/w_tail $(BUILD)/tests/libplugin.so $(BUILD)/tests/libthrower.so
 
 # No endbr64 at the entry of functions; and a nop5 there, which gcc has not for a PIE.
 cflags_w_bench	      := -fcf-protection=none

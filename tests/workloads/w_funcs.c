@@ -34,6 +34,16 @@ NOINLINE int deep(int n)
 	return deep(n - 1) + 1;
 }
 
+#ifdef SWITCHES
+#include <ucontext.h>
+/* A program that could switch stacks: stack pointers then prove less. */
+void *switches(void);
+void *switches(void)
+{
+	return (void *)swapcontext;
+}
+#endif
+
 static volatile int sink;
 
 NOINLINE int tail_target(int x)
