@@ -137,6 +137,8 @@ static int fill_spans(const struct session *s, struct snapshot *snap)
 		sp->price_ns = s->price.ns[PRICE_NOP5] ? plan_span_price(p, i + 1, s->price.ns) : 0;
 		sp->floor_ns = span_floor(s, i + 1);
 		sp->refused = !p->spans[i].armed;
+		if (sp->refused)
+			sp->price_ns = 0;
 	}
 	return 0;
 }
