@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The text of /proc/PID/maps, and the maps of this very process. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -159,6 +161,73 @@ static void t_self(void **state)
 	proc_maps__free(m);
 }
 
+static int library(uint8_t fill)
+{
+	int fd = memfd_create("library", MFD_CLOEXEC);
+	uint8_t page[4096];
+
+	memset(page, fill, sizeof(page));
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, page, sizeof(page)), sizeof(page));
+	return fd;
+}
+
+static struct map_object *at(struct proc_maps *m, const void *p)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (m->objects[i].ranges[0].start == (uintptr_t)p)
+			return &m->objects[i];
+	fail_msg("%p is not mapped", p);
+	return NULL;
+}
+
+/* dlclose() and dlopen() between the reading of maps and the opening: another file is there. */
+static void t_replaced(void **state)
+{
+	int one = library(1), two = library(2), n = 0;
+	static char text[1 << 20];
+	struct proc_maps *m;
+	struct stat st;
+	ssize_t got;
+	void *p;
+	int fd;
+
+	(void)state;
+	p = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, one, 0);
+	assert_true(p != MAP_FAILED);
+	fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	while ((got = read(fd, text + n, sizeof(text) - (size_t)n)) > 0)
+		n += (int)got;
+	close(fd);
+
+	m = parse(text, (size_t)n);
+	proc_maps__open(m, "/proc/self");
+	assert_true(at(m, p)->fd >= 0 || at(m, p)->open_errno == EPERM);
+	if (at(m, p)->fd >= 0) {
+		assert_int_equal(fstat(at(m, p)->fd, &st), 0);
+		assert_int_equal(st.st_ino, at(m, p)->ino);
+	}
+	proc_maps__free(m);
+
+	m = parse(text, (size_t)n);
+	assert_ptr_equal(mmap(p, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, two, 0), p);
+	proc_maps__open(m, "/proc/self");
+	assert_int_equal(at(m, p)->fd, -1);
+	assert_true(at(m, p)->open_errno);
+	proc_maps__free(m);
+
+	/* Gone altogether. */
+	m = parse(text, (size_t)n);
+	munmap(p, 4096);
+	proc_maps__open(m, "/proc/self");
+	assert_int_equal(at(m, p)->fd, -1);
+	assert_true(at(m, p)->open_errno);
+	proc_maps__free(m);
+	close(one);
+	close(two);
+}
+
 static void t_no_such_process(void **state)
 {
 	struct proc_maps *m;
@@ -177,7 +246,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(t_parse),		 cmocka_unit_test(t_parse_garbage),
 	    cmocka_unit_test(t_many_ranges),	 cmocka_unit_test(t_self),
-	    cmocka_unit_test(t_no_such_process),
+	    cmocka_unit_test(t_no_such_process), cmocka_unit_test(t_replaced),
 	};
 
 	return cmocka_run_group_tests_name("elf_maps", tests, NULL, NULL);

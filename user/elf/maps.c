@@ -211,7 +211,7 @@ static int open_in_root(int root_fd, const char *path)
 }
 
 /*
- * Does the target's memory hold the beginning of this file? 0, -ESTALE: another one, or another
+ * Does the target's memory hold this file's beginning, or another piece that nobody patches? 0, -ESTALE: another one, or another
  * errno: that cannot be seen.
  */
 static int compare_memory(const struct map_object *o, const char *proc, int fd)
@@ -224,13 +224,16 @@ static int compare_memory(const struct map_object *o, const char *proc, int fd)
 	for (size_t i = 0; i < o->nranges && !r; i++)
 		if (!o->ranges[i].off && !o->ranges[i].write)
 			r = &o->ranges[i];
+	for (size_t i = 0; i < o->nranges && !r; i++)
+		if (!o->ranges[i].exec && !o->ranges[i].write)
+			r = &o->ranges[i];
 	if (!r)
 		return -ENOENT;
 	snprintf(path, sizeof(path), "%s/mem", proc);
 	mem = open(path, O_RDONLY | O_CLOEXEC);
 	if (mem < 0)
 		return -errno;
-	n = pread(fd, in_file, sizeof(in_file), 0);
+	n = pread(fd, in_file, sizeof(in_file), (off_t)r->off);
 	m = n > 0 ? pread(mem, in_memory, (size_t)n, (off_t)r->start) : -1;
 	close(mem);
 	if (n <= 0 || m != n)
@@ -260,41 +263,46 @@ refuse:
 	return false;
 }
 
-/* Any of its mappings will do: one may have been split or unmapped since maps was read. */
-static int open_mapped(const struct map_object *o, const char *proc)
+/*
+ * Any of its mappings will do: one may have been split or unmapped since maps was read. By now
+ * another file can be mapped at the same place (dlclose, dlopen), so what opens is checked.
+ * 0, -EINVAL: a mapped device, or why not.
+ */
+static int open_mapped(struct map_object *o, const char *proc)
 {
-	int fd = -1, err = 0;
+	int err = -ENOENT;
 
-	for (size_t i = 0; i < o->nranges && i < 8 && fd < 0; i++) {
+	for (size_t i = 0; i < o->nranges && i < 8; i++) {
 		char path[96];
+		struct stat st;
+		int fd;
 
 		snprintf(path, sizeof(path), "%s/map_files/%llx-%llx", proc,
 			 (unsigned long long)o->ranges[i].start,
 			 (unsigned long long)o->ranges[i].end);
 		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-		if (fd < 0)
+		if (fd < 0) {
 			err = -errno;
+			continue;
+		}
+		/* memfd and the like are regular files too */
+		err = !fstat(fd, &st) && S_ISREG(st.st_mode) ? -ESTALE : -EINVAL;
+		if (accept_fd(o, proc, fd))
+			return 0;
 	}
-	return fd < 0 ? err : fd;
+	return err;
 }
 
 static void open_object(struct map_object *o, const char *proc, int root_fd)
 {
-	int fd = open_mapped(o, proc);
-	struct stat st;
+	int fd, err = open_mapped(o, proc);
 	char path[64];
 
-	if (fd >= 0) {
-		/* memfd and the like are regular files too; a mapped device is not. */
-		if (!fstat(fd, &st) && S_ISREG(st.st_mode)) {
-			o->fd = fd;
-			return;
-		}
-		close(fd);
-		o->open_errno = EINVAL;
+	if (!err)
 		return;
-	}
-	o->open_errno = -fd;
+	o->open_errno = -err;
+	if (err == -EINVAL)
+		return;
 	snprintf(path, sizeof(path), "%s/exe", proc);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd >= 0 && accept_fd(o, proc, fd))
@@ -434,12 +442,30 @@ static void find_ldso(struct proc_maps *m, const char *proc, int root_fd)
 	find_ldso_by_name(m, root_fd);
 }
 
+void proc_maps__open(struct proc_maps *m, const char *proc)
+{
+	char path[64];
+	int root_fd;
+
+	strip_root(m, proc);
+	snprintf(path, sizeof(path), "%s/root", proc);
+	root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	for (size_t i = 0; i < m->n; i++) {
+		open_object(&m->objects[i], proc, root_fd);
+		check_deleted(&m->objects[i], root_fd);
+	}
+	find_exe(m, proc);
+	find_ldso(m, proc, root_fd);
+	if (root_fd >= 0)
+		close(root_fd);
+}
+
 int proc_maps__read(pid_t pid, struct proc_maps **out, struct err *e)
 {
 	struct proc_maps *m = NULL;
-	char proc[32], path[64];
+	char proc[32];
 	char *text = NULL;
-	int root_fd = -1, err;
+	int err;
 	size_t len;
 
 	*out = NULL;
@@ -465,20 +491,10 @@ int proc_maps__read(pid_t pid, struct proc_maps **out, struct err *e)
 		err_set(e, err, "process %d: its maps: %s", pid, strerror(-err));
 		goto out;
 	}
-	strip_root(m, proc);
-	snprintf(path, sizeof(path), "%s/root", proc);
-	root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	for (size_t i = 0; i < m->n; i++) {
-		open_object(&m->objects[i], proc, root_fd);
-		check_deleted(&m->objects[i], root_fd);
-	}
-	find_exe(m, proc);
-	find_ldso(m, proc, root_fd);
+	proc_maps__open(m, proc);
 	*out = m;
 	m = NULL;
 out:
-	if (root_fd >= 0)
-		close(root_fd);
 	free(text);
 	proc_maps__free(m);
 	return err;

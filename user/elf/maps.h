@@ -43,7 +43,9 @@ struct proc_maps {
 int proc_maps__read(pid_t pid, struct proc_maps **out, struct err *e);
 void proc_maps__free(struct proc_maps *m);
 
-/* Parses the text of a maps file: the pure half, for tests. fds stay -1. */
+/* The two halves of it, for tests. Parses the text of a maps file; fds stay -1. */
 int proc_maps__parse(const char *text, size_t len, struct proc_maps **out);
+/* Opens the objects of what was parsed; proc is "/proc/PID". */
+void proc_maps__open(struct proc_maps *m, const char *proc);
 
 #endif
