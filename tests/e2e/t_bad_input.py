@@ -175,6 +175,39 @@ def nobody():
 
 
 @case
+def two_capabilities():
+    """with CAP_BPF and CAP_PERFMON alone: works on one's own process, or names what is missing"""
+    with Workload(
+        ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
+         work("w_process"), "busy"]
+    ) as w:
+        w.go()
+        r = as_user(NOBODY, "attach", "-p", w.pid, "-d", "0.3", "--json", caps="+bpf,+perfmon")
+        if r.returncode:
+            equal(r.returncode, 1, r.stderr)
+            check("CAP_" in r.stderr, r.stderr)
+        else:
+            check('"proc:tick"' in r.stdout, r.stdout[:300])
+        check(w.p.poll() is None, "target unharmed")
+
+
+@case
+def no_btf():
+    """a kernel without BTF: one line that says so"""
+    with Workload([work("w_process"), "sleep"]) as w:
+        r = subprocess.run(
+            ["unshare", "-m", "sh", "-c",
+             f"mount -t tmpfs none /sys/kernel/btf && exec {QBPF} attach -p {w.pid} -d 0.1"],
+            capture_output=True,
+            text=True,
+        )
+        if "unshare" in r.stderr or "mount:" in r.stderr:
+            raise Skip(r.stderr.strip())
+        one_line(r, 1, "BTF")
+        check(w.p.poll() is None, "target unharmed")
+
+
+@case
 def hostile_files():
     """truncated and hostile ELF files: one line, exit 1, no crash"""
     real = open(work("w_process"), "rb").read()
