@@ -695,13 +695,11 @@ def check_probe_h():
             run(cc, "-O2", inc, path(f"fa.{ext}"), path(f"fb.{ext}"), main, "-o", out)
             run("strip", "-s", out)
             names = {m[0] for m in Dump(out).markers}
-            own = "only_%s" if ext == "c" else "int only_%s(int)"
-            twice = "same" if ext == "c" else "int same(int)"
             want = set()
             for end in ("__begin", "__end"):
-                want |= {f"qbpf_func:{own % n}{end}" for n in "ab"}
+                want |= {f"qbpf_func:only_{n}{end}" for n in "ab"}
                 want |= {
-                    f"qbpf_func:{twice} (f{n}.{ext}:{line}){end}" for n, line in (("a", 2), ("b", 3))
+                    f"qbpf_func:same (f{n}.{ext}:{line}){end}" for n, line in (("a", 2), ("b", 3))
                 }
             assert names == want, f"{sorted(names)}\n{sorted(want)}"
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "elf/note.h"
+#include "elf/pretty_func.h"
 #include "elf/usdt_func.h"
 
 #define QBPF_NOTE_TYPE 1
@@ -22,7 +23,8 @@ struct record {
 	uint64_t site, func_addr, file_addr;
 	uint32_t line, id;
 	const char *func, *file;
-	bool ambiguous; /* the function's name is also that of another place */
+	const char *name; /* func without return type and parameters */
+	bool ambiguous;	  /* the function's name is also that of another place */
 };
 
 struct records {
@@ -106,10 +108,10 @@ static int cmp_place(const void *pa, const void *pb)
 	return c ? c : (a->func == NULL) - (b->func == NULL);
 }
 
-static int cmp_func(const void *pa, const void *pb)
+static int cmp_name(const void *pa, const void *pb)
 {
 	const struct record *a = pa, *b = pb;
-	int c = strcmp(a->func ? a->func : "", b->func ? b->func : "");
+	int c = strcmp(a->name ? a->name : "", b->name ? b->name : "");
 
 	if (!c)
 		c = strcmp(a->file ? a->file : "", b->file ? b->file : "");
@@ -128,7 +130,25 @@ static bool same_place(const struct record *a, const struct record *b)
 	return a->line == b->line && !strcmp(a->file ? a->file : "", b->file ? b->file : "");
 }
 
-static void complete(const struct elf_image *img, struct usdt_table *t, struct records *r)
+static int name_records(struct usdt_table *t, struct records *r)
+{
+	char name[NAME_MAX_LEN];
+
+	for (size_t i = 0; i < r->n; i++) {
+		struct record *rec = &r->v[i];
+
+		if (!rec->func || r->kept > KEPT_MAX)
+			continue;
+		pretty_func__name(rec->func, name, sizeof(name));
+		r->kept += strlen(name);
+		rec->name = usdt_table__keep(t, name, strlen(name));
+		if (!rec->name)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int complete(const struct elf_image *img, struct usdt_table *t, struct records *r)
 {
 	for (size_t i = 0; i < r->n; i++) {
 		r->v[i].func = read_string(img, t, r, r->v[i].func_addr);
@@ -140,18 +160,21 @@ static void complete(const struct elf_image *img, struct usdt_table *t, struct r
 		    r->v[i].id == r->v[i - 1].id)
 			r->v[i].func = r->v[i - 1].func;
 
-	qsort(r->v, r->n, sizeof(*r->v), cmp_func);
+	if (name_records(t, r))
+		return -ENOMEM;
+	qsort(r->v, r->n, sizeof(*r->v), cmp_name);
 	for (size_t i = 0, to; i < r->n; i = to) {
-		const char *func = r->v[i].func;
+		const char *name = r->v[i].name;
 		bool several = false;
 
-		for (to = i + 1; to < r->n && func && r->v[to].func && !strcmp(func, r->v[to].func);
+		for (to = i + 1; to < r->n && name && r->v[to].name && !strcmp(name, r->v[to].name);
 		     to++)
 			several |= !same_place(&r->v[i], &r->v[to]);
 		for (size_t j = i; j < to; j++)
 			r->v[j].ambiguous = several;
 	}
 	qsort(r->v, r->n, sizeof(*r->v), cmp_site);
+	return 0;
 }
 
 static const char *base_name(const char *path)
@@ -169,13 +192,13 @@ static int name_marker(struct usdt_table *t, struct records *r, struct usdt_mark
 	int n;
 
 	rec = bsearch(&key, r->v, r->n, sizeof(key), cmp_site);
-	if (!rec || !rec->func || !suffix || r->kept > KEPT_MAX)
+	if (!rec || !rec->name || !suffix || r->kept > KEPT_MAX)
 		return 0;
 	if (rec->ambiguous && rec->file)
-		n = asprintf(&name, "%s (%s:%u)%s", rec->func, base_name(rec->file), rec->line,
+		n = asprintf(&name, "%s (%s:%u)%s", rec->name, base_name(rec->file), rec->line,
 			     suffix);
 	else
-		n = asprintf(&name, "%s%s", rec->func, suffix);
+		n = asprintf(&name, "%s%s", rec->name, suffix);
 	if (n < 0)
 		return -ENOMEM;
 	m->func = rec->func;
@@ -195,7 +218,7 @@ int usdt_func__name(const struct elf_image *img, struct usdt_table *t)
 	err = read_records(img, &r);
 	if (err || !r.n)
 		goto out;
-	complete(img, t, &r);
+	err = complete(img, t, &r);
 	for (size_t i = 0; i < t->n && !err; i++)
 		if (!strcmp(t->markers[i].provider, QBPF_FUNC_PROVIDER))
 			err = name_marker(t, &r, &t->markers[i]);
