@@ -140,11 +140,26 @@ def signals_reach_child():
 @case
 def follow_run():
     """run --follow of a shell that starts the program: its spans are seen"""
-    r = run("--follow", "--wait", "--json", "--", "/bin/sh", "-c",
-            work("w_process") + " ticks 300; exit 5")
-    equal(r.returncode, 5, r.stderr)
-    doc = doc_of(r)
-    check("proc:tick" in spans(doc), "found after exec in a child")
+    p = subprocess.Popen(
+        [QBPF, "run", "--follow", "--wait", "--json", "--", "/bin/sh", "-c",
+         work("w_process") + " ticks 300; exit 5"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        err = ""
+        while "newly mapped" not in err:  # the program waits for its line meanwhile
+            line = p.stderr.readline()
+            check(line, f"qbpf ended: {err}")
+            err += line
+        out, _ = p.communicate("go\n", timeout=60)
+    finally:
+        p.kill()
+    equal(p.returncode, 5, err)
+    s = spans(summary(out[out.index("{") :]))
+    equal(s["proc:tick"]["count"], 300, "ticks in the child's child")
 
 
 main()

@@ -474,22 +474,24 @@ static void t_scan_code(void **state)
 		uint8_t len, bytes[32];
 	} rows[] = {
 	    {"nothing", false, false, 1, {0x90}},
-	    {"mov %rbp,%rsp", false, false, 3, {0x48, 0x89, 0xec}},
-	    {"mov %rsp,%rbp", false, false, 3, {0x48, 0x89, 0xe5}},
-	    {"mov %rax,%r12", false, false, 3, {0x49, 0x89, 0xc4}},
-	    {"mov %rsp,(%rdi)", false, false, 3, {0x48, 0x89, 0x27}},
-	    {"mov -8(%rbp),%rsp", false, false, 4, {0x48, 0x8b, 0x65, 0xf8}},
-	    {"mov (%rdi),%r12", false, false, 3, {0x4c, 0x8b, 0x27}},
-	    {"xchg %rax,%r12", false, false, 2, {0x49, 0x94}},
-	    {"mov %rax,%rsp", true, false, 3, {0x48, 0x89, 0xc4}},
-	    {"mov %r13,%rsp", true, false, 3, {0x4c, 0x89, 0xec}},
-	    {"mov (%rdi),%rsp", true, false, 3, {0x48, 0x8b, 0x27}},
-	    {"mov 8(%r13),%rsp", true, false, 4, {0x49, 0x8b, 0x65, 0x08}},
-	    {"mov x(%rip),%rsp", true, false, 7, {0x48, 0x8b, 0x25, 1, 2, 3, 4}},
-	    {"mov %rax,%rsp, reversed", true, false, 3, {0x48, 0x8b, 0xe0}},
-	    {"xchg %rsp,(%rdi)", true, false, 3, {0x48, 0x87, 0x27}},
-	    {"xchg %rbx,%rsp", true, false, 3, {0x48, 0x87, 0xdc}},
-	    {"xchg %rax,%rsp", true, false, 2, {0x48, 0x94}},
+	    {"a prologue and epilogue", false, false, 6, {0x48, 0x89, 0xe5, 0x48, 0x89, 0xec}},
+	    {"save alone", false, false, 3, {0x48, 0x89, 0x27}},
+	    {"load alone", false, false, 3, {0x48, 0x89, 0xf4}},
+	    {"by a kept register", false, false, 6, {0x48, 0x89, 0xe3, 0x48, 0x89, 0xdc}},
+	    {"by the same register", false, false, 6, {0x48, 0x89, 0xe0, 0x48, 0x89, 0xc4}},
+	    {"through the frame", false, false, 8, {0x48, 0x89, 0x65, 8, 0x48, 0x8b, 0x65, 8}},
+	    {"passed on, kept", false, false, 6, {0x48, 0x89, 0xe7, 0x48, 0x89, 0xdc}},
+	    {"%r12 is not %rsp", false, false, 6, {0x49, 0x89, 0x27, 0x49, 0x89, 0xf4}},
+	    {"(%rdi) = %rsp = %rsi", true, false, 6, {0x48, 0x89, 0x27, 0x48, 0x89, 0xf4}},
+	    {"(%rdi) = %rsp = (%rsi)", true, false, 6, {0x48, 0x89, 0x27, 0x48, 0x8b, 0x26}},
+	    {"%rax = %rsp = %rdi", true, false, 6, {0x48, 0x89, 0xe0, 0x48, 0x89, 0xfc}},
+	    {"the other encoding", true, false, 6, {0x48, 0x8b, 0xc4, 0x48, 0x8b, 0xe7}},
+	    {"by %r8 and %r13", true, false, 7, {0x49, 0x89, 0xe0, 0x49, 0x8b, 0x65, 8}},
+	    {"x(%rip) = %rsp = x(%rip)",
+	     true,
+	     false,
+	     14,
+	     {0x48, 0x89, 0x25, 1, 2, 3, 4, 0x48, 0x8b, 0x25, 1, 2, 3, 4}},
 	    {"syscall", false, false, 2, {0x0f, 0x05}},
 	    {"getpid", false, false, 7, {0xb8, 39, 0, 0, 0, 0x0f, 0x05}},
 	    {"fork", false, true, 7, {0xb8, 57, 0, 0, 0, 0x0f, 0x05}},
@@ -512,14 +514,15 @@ static void t_scan_code(void **state)
 		}
 	}
 	/* Data is not code. */
-	scan(BYTES(0x48, 0x89, 0xc4), MAKER_SIZE, &stack, &fork);
+	scan(BYTES(0x48, 0x89, 0x27, 0x48, 0x89, 0xf4), MAKER_SIZE, &stack, &fork);
 	assert_false(stack);
 }
 
 /* Wherever the pieces meet in which a large file is read. */
 static void t_scan_large(void **state)
 {
-	static const uint8_t code[] = {0xb8, 57, 0, 0, 0, 0x0f, 0x05, 0x48, 0x89, 0xc4};
+	static const uint8_t code[] = {0xb8, 57,   0,	 0,    0,    0x0f, 0x05,
+				       0x48, 0x89, 0x27, 0x48, 0x89, 0xf4};
 	const size_t size = 3u << 20;
 	struct maker m;
 

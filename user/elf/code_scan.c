@@ -11,42 +11,89 @@
 #include "elf/image.h"
 
 #define CHUNK	  (1u << 20)
-#define LOOK_BACK 24 /* from a syscall to the load of its number */
-#define OVERLAP	  (LOOK_BACK + 2)
+#define LOOK_BACK 24	    /* from a syscall to the load of its number */
+#define OVERLAP	  (64 + 16) /* what one pattern spans at most */
 #define SCAN_MAX  (1ull << 30)
 
 #define REX_R 4
 #define REX_B 1
 
-/* op, modrm behind a REX.W prefix: does it give %rsp a value that is not from %rbp? */
-static bool loads_rsp(uint8_t rex, uint8_t op, uint8_t modrm)
-{
-	uint8_t mod = modrm >> 6, reg = (modrm >> 3) & 7, rm = modrm & 7;
-	bool rm_rsp = mod == 3 && rm == 4 && !(rex & REX_B);
-	bool reg_rsp = reg == 4 && !(rex & REX_R);
+/*
+ * A switch of stacks saves %rsp where the other side finds it, and gives it a value that comes
+ * from outside the frame, a few instructions apart. Neither alone tells: compilers copy %rsp for
+ * arrays of variable length and to pass its address on, and put it back from the frame or from a
+ * register that calls preserve. (xchg with %rsp is not looked for: as two or three bytes it is
+ * in every large program by chance.)
+ */
+#define SAVE_WITHIN 64
 
-	switch (op) {
-	case 0x89: /* mov reg,%rsp */
-		return rm_rsp && (reg != 5 || (rex & REX_R));
-	case 0x8b: /* mov reg or memory,%rsp; without a base register 5 is %rip */
-		return reg_rsp && (rm != 5 || !mod || (rex & REX_B));
-	case 0x87: /* xchg */
-		return reg_rsp || rm_rsp;
-	case 0x94: /* xchg %rax,%rsp; modrm is the next instruction */
-		return !(rex & REX_B);
-	default:
-		return false;
+/* 0: no; 1 + register: mov %rsp,register; SAVED: to memory outside the frame. */
+#define SAVED 64
+
+static unsigned int saves_rsp(const uint8_t *b)
+{
+	uint8_t rex = b[0], mod = b[2] >> 6, reg = (b[2] >> 3) & 7, rm = b[2] & 7;
+
+	if (b[1] == 0x8b && mod == 3 && rm == 4 && !(rex & REX_B))
+		return 1 + reg + (rex & REX_R ? 8 : 0);
+	if (b[1] != 0x89 || reg != 4 || (rex & REX_R))
+		return 0;
+	if (mod == 3) /* into %rbp: every function's beginning */
+		return rm == 5 && !(rex & REX_B) ? 0 : 1 + rm + (rex & REX_B ? 8 : 0);
+	if (rm == 5 && mod && !(rex & REX_B))
+		return 0; /* relative to %rbp */
+	if (rm == 4 && (b[3] & 7) == 4 && !(rex & REX_B))
+		return 0; /* relative to %rsp */
+	return SAVED;
+}
+
+/* The same for what is put into %rsp. */
+static unsigned int loads_rsp(const uint8_t *b)
+{
+	static const uint16_t scratch = 0x0fc7; /* rax rcx rdx rsi rdi r8..r11 */
+	uint8_t rex = b[0], mod = b[2] >> 6, reg = (b[2] >> 3) & 7, rm = b[2] & 7;
+	unsigned int from;
+
+	if (b[1] == 0x89 && mod == 3 && rm == 4 && !(rex & REX_B)) {
+		from = reg + (rex & REX_R ? 8 : 0);
+		return scratch >> from & 1 ? 1 + from : 0;
 	}
+	if (b[1] != 0x8b || reg != 4 || (rex & REX_R))
+		return 0;
+	if (mod == 3) {
+		from = rm + (rex & REX_B ? 8 : 0);
+		return scratch >> from & 1 ? 1 + from : 0;
+	}
+	if (rm == 5 && mod && !(rex & REX_B))
+		return 0;
+	if (rm == 4 && (b[3] & 7) == 4 && !(rex & REX_B))
+		return 0;
+	return SAVED;
 }
 
 static bool find_switch(const uint8_t *b, size_t len)
 {
-	for (size_t i = 0; i + 2 < len; i++)
-		if ((b[i] & 0xf8) == 0x48 && loads_rsp(b[i], b[i + 1], b[i + 2]))
+	size_t saved_at = 0;
+	unsigned int saved = 0, what;
+
+	for (size_t i = 0; i + 3 <= len; i++) {
+		uint8_t insn[4] = {0};
+
+		if ((b[i] & 0xf8) != 0x48)
+			continue;
+		memcpy(insn, b + i, len - i < 4 ? len - i : 4);
+		what = loads_rsp(insn);
+		/* From the register that it was copied to: put back. */
+		if (what && saved && i - saved_at <= SAVE_WITHIN &&
+		    (what == SAVED || saved == SAVED || what != saved))
 			return true;
-	/* The one of two bytes, when they are the last. */
-	return len >= 2 && (b[len - 2] & 0xf8) == 0x48 && loads_rsp(b[len - 2], b[len - 1], 0) &&
-	       b[len - 1] == 0x94;
+		what = saves_rsp(insn);
+		if (what) {
+			saved = what;
+			saved_at = i;
+		}
+	}
+	return false;
 }
 
 /* mov $nr,%eax, and mov $nr,%rax as assemblers write it */
