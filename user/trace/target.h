@@ -24,8 +24,9 @@ struct target_object {
 	struct unwind_table *unwind;
 	bool funcs_read, unwind_read;
 	char *unusable; /* why it could not be opened or read; owned; NULL: fine */
-	bool scanned; /* for what follows */
-	bool imports_throw, imports_cancel, imports_fork, stack_switch, signal_stack, is_go; /* kept when images are dropped */
+	/* What it could do to a probe, kept when images are dropped; `scanned`: found out. */
+	bool scanned;
+	bool imports_throw, imports_cancel, imports_fork, stack_switch, signal_stack, is_go;
 };
 
 struct target {
