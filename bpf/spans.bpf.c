@@ -10,7 +10,8 @@
 /* A hit that is not to be looked at: nothing of it is counted. */
 static __always_inline bool not_ours(__u32 span)
 {
-	return !counting || is_retired(span) || (cfg_filter_tgid && !is_target(bpf_get_current_pid_tgid() >> 32));
+	return !counting || is_retired(span) ||
+	       (cfg_filter_tgid && !is_target(bpf_get_current_pid_tgid() >> 32));
 }
 
 static __always_inline int begin_marker(struct pt_regs *ctx, __u64 cookie)

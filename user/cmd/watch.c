@@ -98,10 +98,11 @@ static int nothing_selected(const struct session *s, const struct options *o, st
 		why = t->objects[i].unusable;
 	}
 	if (unusable && unusable == t->nobjects)
-		return err_set(e, -EACCES,
-			       "none of the %zu files that the target maps can be read: %s (another "
-			       "user's process needs CAP_SYS_PTRACE)",
-			       unusable, why);
+		return err_set(
+		    e, -EACCES,
+		    "none of the %zu files that the target maps can be read: %s (another "
+		    "user's process needs CAP_SYS_PTRACE)",
+		    unusable, why);
 	missing = session__warn_unmatched(s);
 
 	if (missing)
