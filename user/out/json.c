@@ -19,7 +19,7 @@ static json_t *number(long double v)
 		return json_null();
 	if (isinf((double)v))
 		return json_string(v > 0 ? "inf" : "-inf");
-	if (v == floorl(v) && v >= -0x1p63L && v < 0x1p63L)
+	if (v == floorl(v) && v >= (long double)INT64_MIN && v <= (long double)INT64_MAX)
 		return json_integer((json_int_t)v);
 	return json_real((double)v);
 }
