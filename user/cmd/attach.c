@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* qbpf attach: trace a running process. */
-#include <time.h>
-
+#include "clock.h"
 #include "cmd/cmd.h"
 #include "cmd/watch.h"
 #include "log.h"
@@ -11,13 +10,10 @@ int cmd_attach(int argc, char **argv)
 	struct session_opts so;
 	struct session *s = NULL;
 	struct options o;
-	struct timespec ts;
 	struct err e = {{0}};
-	uint64_t start_ns;
+	uint64_t start_ns = now_ns();
 	int err;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	start_ns = ts.tv_sec * 1000000000ull + ts.tv_nsec;
 	if (options__parse(&o, OPT_ATTACH, argc, argv)) {
 		options__clear(&o);
 		return EXIT_USAGE;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* qbpf run: start a program and trace it from its first instruction. */
 #include <sys/wait.h>
-#include <time.h>
 
+#include "clock.h"
 #include "cmd/cmd.h"
 #include "cmd/watch.h"
 #include "log.h"
@@ -21,14 +21,11 @@ int cmd_run(int argc, char **argv)
 	struct launch *launch = NULL;
 	struct session *s = NULL;
 	struct options o;
-	struct timespec ts;
 	struct err e = {{0}};
-	uint64_t start_ns;
+	uint64_t start_ns = now_ns();
 	int err, status = 0;
 	pid_t pid;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	start_ns = ts.tv_sec * 1000000000ull + ts.tv_nsec;
 	if (options__parse(&o, OPT_RUN, argc, argv)) {
 		options__clear(&o);
 		return EXIT_USAGE;

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "cmd/report.h"
 #include "cmd/watch.h"
 #include "log.h"
@@ -77,14 +78,6 @@ void watch__session_opts(const struct options *o, struct session_opts *so)
 	so->max_overhead_pct = o->max_overhead_pct;
 }
 
-static uint64_t mono_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
-
 static int nothing_selected(const struct session *s, const struct options *o, struct err *e)
 {
 	const struct target *t = session__target(s);
@@ -146,13 +139,13 @@ int watch__check_armed(const struct session *s, const struct options *o, struct 
 
 int watch__prepare(struct session *s, const struct options *o, bool may_come_later, struct err *e)
 {
-	uint64_t t0 = mono_ns(), t1;
+	uint64_t t0 = now_ns(), t1;
 	int err;
 
 	err = session__discover(s, e);
 	if (err)
 		return err;
-	t1 = mono_ns();
+	t1 = now_ns();
 	log_dbg("discovered and checked in %.1f ms", (t1 - t0) / 1e6);
 	/* Fail before anything touches the kernel, when there is nothing to do. */
 	if (!session__plan(s)->nspans && !may_come_later)
@@ -160,7 +153,7 @@ int watch__prepare(struct session *s, const struct options *o, bool may_come_lat
 	err = session__load(s, e);
 	if (err)
 		return err;
-	log_dbg("loaded and priced in %.1f ms", (mono_ns() - t1) / 1e6);
+	log_dbg("loaded and priced in %.1f ms", (now_ns() - t1) / 1e6);
 	err = session__arm(s, e);
 	if (err)
 		return err;
@@ -181,7 +174,7 @@ void watch__say_ready(const struct session *s, uint64_t since_ns)
 		log_dbg("%s", p->notes[i]);
 	log_info("tracing %d (%s): %zu spans, %zu probes armed, %zu refused, ready in %.0f ms",
 		 t->npids ? t->pids[0] : 0, t->comm, spans, sites, refused,
-		 (mono_ns() - since_ns) / 1e6);
+		 (now_ns() - since_ns) / 1e6);
 }
 
 static int timer_new(double first_s, double every_s)

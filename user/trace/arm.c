@@ -36,11 +36,9 @@ struct armer {
 /* One batch: sites of one object that share program, pid and, with per_span, span. */
 struct batch {
 	struct plan *plan;
-	const struct target *target;
 	uint32_t *sites; /* indices */
-	size_t n;
-	pid_t pid; /* 0: all */
-	int fd;	   /* of the object */
+	pid_t pid;	 /* 0: all */
+	int fd;		 /* of the object */
 	bool ret;
 };
 
@@ -421,7 +419,7 @@ static void arm_sorted(struct armer *a, struct plan *p, const struct target *t,
 		       const struct sort_key *keys, size_t n, pid_t pid)
 {
 	uint32_t *sites = malloc((n ? n : 1) * sizeof(*sites));
-	struct batch b = {.plan = p, .target = t, .sites = sites, .pid = pid};
+	struct batch b = {.plan = p, .sites = sites, .pid = pid};
 	size_t i = 0, j;
 
 	if (!sites)
@@ -433,10 +431,9 @@ static void arm_sorted(struct armer *a, struct plan *p, const struct target *t,
 			    keys[j].span == keys[i].span && (keys[j].rank == 0) == ret;
 		     j++)
 			sites[j - i] = keys[j].idx;
-		b.n = j - i;
 		b.ret = ret;
 		b.fd = t->objects[keys[i].object].fd;
-		batch_arm(a, &b, 0, b.n);
+		batch_arm(a, &b, 0, j - i);
 		i = j;
 	}
 	free(sites);

@@ -216,17 +216,17 @@ static int read_open_key(void *ctx, const void *key, const void *value)
 	return 0;
 }
 
-/* The task iterator writes whole records; a read may still end inside one. */
-int maps_each_open_frame(struct qbpf_bpf *skel,
-			 void (*fn)(void *ctx, const struct qbpf_open_frame *f), void *ctx)
+/* The iterator writes whole records; a read may still end inside one. */
+int maps_each_record(struct bpf_program *iter, size_t size,
+		     void (*fn)(void *ctx, const void *record), void *ctx)
 {
-	struct qbpf_open_frame buf[256];
+	_Alignas(8) char buf[8192];
 	struct bpf_link *link;
-	size_t have = 0;
+	size_t have = 0, at;
 	ssize_t n;
 	int fd, err = 0;
 
-	link = bpf_program__attach_iter(skel->progs.on_open_frames, NULL);
+	link = bpf_program__attach_iter(iter, NULL);
 	if (!link)
 		return -errno;
 	fd = bpf_iter_create(bpf_link__fd(link));
@@ -235,21 +235,18 @@ int maps_each_open_frame(struct qbpf_bpf *skel,
 		goto out;
 	}
 	for (;;) {
-		size_t i, whole;
-
-		n = read(fd, (char *)buf + have, sizeof(buf) - have);
+		n = read(fd, buf + have, sizeof(buf) - have);
 		if (n < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		if (n < 0)
 			err = -errno;
 		if (n <= 0)
 			break;
-		have += n;
-		whole = have / sizeof(buf[0]);
-		for (i = 0; i < whole; i++)
-			fn(ctx, &buf[i]);
-		have -= whole * sizeof(buf[0]);
-		memmove(buf, (char *)buf + whole * sizeof(buf[0]), have);
+		have += (size_t)n;
+		for (at = 0; have - at >= size; at += size)
+			fn(ctx, buf + at);
+		have -= at;
+		memmove(buf, buf + at, have);
 	}
 	close(fd);
 out:
@@ -257,8 +254,10 @@ out:
 	return err;
 }
 
-static void read_open_frame(void *ctx, const struct qbpf_open_frame *f)
+static void read_open_frame(void *ctx, const void *record)
 {
+	const struct qbpf_open_frame *f = record;
+
 	note_open(ctx, f->span, f->start_ns);
 }
 
@@ -283,7 +282,8 @@ int maps_read(struct qbpf_bpf *skel, struct snapshot *s, struct err *e)
 	if (err)
 		goto out;
 	what = "open frames";
-	err = maps_each_open_frame(skel, read_open_frame, s);
+	err = maps_each_record(skel->progs.on_open_frames, sizeof(struct qbpf_open_frame),
+			       read_open_frame, s);
 out:
 	return err ? err_set(e, err, "cannot read the %s from the kernel: %s", what, strerror(-err))
 		   : 0;

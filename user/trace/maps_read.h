@@ -14,9 +14,9 @@
  * names and empty histograms. */
 int maps_read(struct qbpf_bpf *skel, struct snapshot *s, struct err *e);
 
-/* Calls fn for each frame that is open in a target's thread now. */
-int maps_each_open_frame(struct qbpf_bpf *skel,
-			 void (*fn)(void *ctx, const struct qbpf_open_frame *f), void *ctx);
+/* Calls fn for each record of `size` bytes that a task iterator writes now. */
+int maps_each_record(struct bpf_program *iter, size_t size,
+		     void (*fn)(void *ctx, const void *record), void *ctx);
 
 /* Deletes open keys begun before `before_ns`, counting them into timeouts[span id]. */
 int maps_sweep_keys(struct qbpf_bpf *skel, uint64_t before_ns, uint64_t *timeouts, size_t nspans);

@@ -15,14 +15,6 @@
 #include "log.h"
 #include "trace/session_impl.h"
 
-uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
-
 static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
 	(void)level;
@@ -119,11 +111,12 @@ void session__facts(struct session *s, struct plan_process *proc)
 	}
 }
 
-static int select_and_check(struct session *s, size_t from_object, struct err *e)
+/* *proc: what the processes can do, as the new sites were checked by. */
+static int select_and_check(struct session *s, size_t from_object, struct plan_process *proc,
+			    struct err *e)
 {
 	unsigned int want = TARGET_MARKERS;
 	size_t from_site = s->plan->nsites;
-	struct plan_process proc;
 	int err;
 
 	if (s->o.plan.nfuncs || s->o.plan.nspans)
@@ -138,10 +131,8 @@ static int select_and_check(struct session *s, size_t from_object, struct err *e
 	err = read_selected(s, from_site, e);
 	if (err)
 		return err;
-	session__facts(s, &proc);
-	if (!from_object)
-		s->facts = proc;
-	plan_preflight(s->plan, &s->o.plan, s->target->plan_objects, s->target->nobjects, &proc,
+	session__facts(s, proc);
+	plan_preflight(s->plan, &s->o.plan, s->target->plan_objects, s->target->nobjects, proc,
 		       &s->kernel);
 	return 0;
 }
@@ -150,7 +141,7 @@ int session__discover(struct session *s, struct err *e)
 {
 	int err = target__refresh(s->target, e);
 
-	return err ? err : select_and_check(s, 0, e);
+	return err ? err : select_and_check(s, 0, &s->facts, e);
 }
 
 /* A library opened later brings more spans and sites than the plan has now. */
@@ -364,11 +355,9 @@ int session__rescan(struct session *s, struct err *e)
 	if (err || s->target->nobjects == objects)
 		return err;
 	before = session__armed(s, &armed_before);
-	err = select_and_check(s, objects, e);
-	if (!err) {
-		session__facts(s, &proc);
+	err = select_and_check(s, objects, &proc, e);
+	if (!err)
 		err = session__replan(s, &proc, e);
-	}
 	if (!err)
 		err = session__arm_from(s, sites, objects, e);
 	target__drop_images(s->target);

@@ -170,8 +170,9 @@ struct fork_fix {
 	pid_t parent, child;
 };
 
-static void fix_frame(void *ctx, const struct qbpf_open_frame *f)
+static void fix_frame(void *ctx, const void *record)
 {
+	const struct qbpf_open_frame *f = record;
 	const struct fork_fix *fix = ctx;
 
 	if (!f->slot || (pid_t)f->tgid != fix->parent)
@@ -185,16 +186,19 @@ void session__guard_fork(struct session *s, pid_t parent, pid_t child)
 	struct fork_fix fix = {.parent = parent, .child = child};
 
 	if (s->guard)
-		maps_each_open_frame(s->skel, fix_frame, &fix);
+		maps_each_record(s->skel->progs.on_open_frames, sizeof(struct qbpf_open_frame),
+				 fix_frame, &fix);
 }
 
 /* Puts the original back into one slot of a stopped thread, if the trampoline is there. */
-static void restore_slot(const struct qbpf_return_slot *r)
+static void restore_slot(void *ctx, const void *record)
 {
+	const struct qbpf_return_slot *r = record;
 	uint64_t now = 0;
 	struct iovec local = {.iov_base = &now, .iov_len = sizeof(now)};
 	struct iovec remote = {.iov_base = (void *)(uintptr_t)r->slot, .iov_len = sizeof(now)};
 
+	(void)ctx;
 	if (process_vm_readv((pid_t)r->tgid, &local, 1, &remote, 1, 0) != sizeof(now) ||
 	    now != r->trampoline)
 		return;
@@ -202,30 +206,6 @@ static void restore_slot(const struct qbpf_return_slot *r)
 	if (process_vm_writev((pid_t)r->tgid, &local, 1, &remote, 1, 0) != sizeof(now))
 		log_warn("process %u: a return address could not be restored: %s", r->tgid,
 			 strerror(errno));
-}
-
-static void restore_slots(struct session *s)
-{
-	struct qbpf_return_slot buf[128];
-	struct bpf_link *link = bpf_program__attach_iter(s->skel->progs.on_return_slots, NULL);
-	size_t have = 0;
-	ssize_t n;
-	int fd;
-
-	fd = link ? bpf_iter_create(bpf_link__fd(link)) : -1;
-	while (fd >= 0 && (n = read(fd, (char *)buf + have, sizeof(buf) - have)) > 0) {
-		size_t whole;
-
-		have += (size_t)n;
-		whole = have / sizeof(buf[0]);
-		for (size_t i = 0; i < whole; i++)
-			restore_slot(&buf[i]);
-		have -= whole * sizeof(buf[0]);
-		memmove(buf, &buf[whole], have);
-	}
-	if (fd >= 0)
-		close(fd);
-	bpf_link__destroy(link);
 }
 
 /*
@@ -246,7 +226,8 @@ void session__disarm_stopped(struct session *s, void (*disarm)(struct session *s
 			    "end the target: %s",
 			    why.text);
 	if (all)
-		restore_slots(s);
+		maps_each_record(s->skel->progs.on_return_slots, sizeof(struct qbpf_return_slot),
+				 restore_slot, NULL);
 	disarm(s);
 	for (size_t i = 0; all && i < s->target->npids; i++)
 		stopped__free(all[i]);

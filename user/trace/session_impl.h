@@ -3,6 +3,7 @@
 #ifndef QBPF_TRACE_SESSION_IMPL_H
 #define QBPF_TRACE_SESSION_IMPL_H
 
+#include "clock.h"
 #include "qbpf.skel.h"
 #include "trace/arm.h"
 #include "trace/host.h"
@@ -41,8 +42,6 @@ struct session {
 	char *comm, *exe;      /* of the first process, kept after its end */
 	struct snapshot *last; /* of the previous tick, for --max-overhead */
 };
-
-uint64_t now_ns(void);
 
 /* session_watch.c */
 int session__watch(struct session *s, struct err *e); /* epoll, pidfds, notices, linker hook */
