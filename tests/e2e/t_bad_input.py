@@ -9,7 +9,9 @@ import pty
 import subprocess
 import tempfile
 
-from harness import BUILD, QBPF, Skip, Workload, case, check, equal, main, work
+from harness import (
+    BUILD, QBPF, ROOT, Skip, Workload, case, check, equal, main, spans, summary, work,
+)
 
 NOBODY = 65534
 
@@ -88,6 +90,27 @@ def bad_pids():
         pass
     one_line(qbpf("attach", "-p", z), 1, "ended")
     os.waitpid(z, 0)
+
+
+@case
+def first_thread_ended():
+    """a process whose first thread has ended: one line, and --follow counts"""
+    src = os.path.join(BUILD, "tests", "headless.c")
+    exe = os.path.join(BUILD, "tests", "headless")
+    with open(src, "w") as f:
+        f.write(
+            '#include <pthread.h>\n#include <stdio.h>\n#include <unistd.h>\n'
+            '#include "qbpf/probe.h"\n'
+            "static void *run(void *a) { usleep(100000); puts(\"ready\"); fflush(stdout);\n"
+            "for (;;) { QBPF_SPAN(headless, tick); usleep(1000); } return a; }\n"
+            "int main(void) { pthread_t t; pthread_create(&t, 0, run, 0); pthread_exit(0); }\n"
+        )
+    subprocess.run(["gcc", "-O1", "-I", f"{ROOT}/include", src, "-o", exe, "-lpthread"], check=True)
+    with Workload([exe]) as w:
+        one_line(qbpf("attach", "-p", w.pid, "-d", "0.3"), 1, "first thread", "--follow")
+        r = qbpf("attach", "-p", w.pid, "-d", "0.5", "--follow", "--json")
+        equal(r.returncode, 0, r.stderr)
+        check(spans(summary(r.stdout))["headless:tick"]["count"] > 50, r.stdout[:400])
 
 
 @case

@@ -12,6 +12,7 @@
 
 #include <bpf/bpf.h>
 
+#include "elf/proc_state.h"
 #include "log.h"
 #include "trace/session_impl.h"
 
@@ -20,6 +21,21 @@ static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list 
 	(void)level;
 	log_vprint(LOG_LIBBPF, fmt, ap);
 	return 0;
+}
+
+/* The links' pid filter goes by the memory of the first thread, which ends with it. */
+static int check_first_thread(pid_t pid, struct err *e)
+{
+	char proc[64], first[64];
+	int err = proc_state__live_task(pid, proc, sizeof(proc), e);
+
+	snprintf(first, sizeof(first), "/proc/%d", pid);
+	if (err || !strcmp(proc, first))
+		return err;
+	return err_set(e, -EOPNOTSUPP,
+		       "the first thread of process %d has ended: the kernel cannot tell its hits "
+		       "from others', but --follow can",
+		       pid);
 }
 
 int session__new(const struct session_opts *o, struct session **out, struct err *e)
@@ -40,6 +56,8 @@ int session__new(const struct session_opts *o, struct session **out, struct err 
 	}
 	for (size_t i = 0; i < o->npids; i++) {
 		err = target__add_pid(s->target, o->pids[i], e);
+		if (!err && !o->follow)
+			err = check_first_thread(o->pids[i], e);
 		if (err)
 			goto out;
 	}

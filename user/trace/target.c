@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "elf/proc_state.h"
 #include "log.h"
 #include "trace/target.h"
 
@@ -61,75 +62,46 @@ void target__free(struct target *t)
 	free(t);
 }
 
-static char *read_small(const char *path, char *buf, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t have = 0;
-	ssize_t n;
-
-	if (fd < 0)
-		return NULL;
-	while (have < size - 1 && (n = read(fd, buf + have, size - 1 - have)) > 0)
-		have += n;
-	close(fd);
-	buf[have] = 0;
-	return buf;
-}
-
-/* The state letter of /proc/PID/stat, 0 when there is no such process. */
-static char pid_state(pid_t pid)
-{
-	char path[64], buf[512], *p;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (!read_small(path, buf, sizeof(buf)))
-		return 0;
-	p = strrchr(buf, ')');
-	return p && p[1] == ' ' ? p[2] : 0;
-}
-
 bool pid_is_alive(pid_t pid)
 {
-	char c = pid_state(pid);
+	char proc[64];
 
-	return c && c != 'Z' && c != 'X';
+	return !proc_state__live_task(pid, proc, sizeof(proc), NULL);
 }
 
-/* A number after "Key:" in /proc/PID/status; -1 when absent. */
-static long status_field(pid_t pid, const char *key, int base)
+/* What follows "Key:" in the text of a status file; NULL when absent. */
+static const char *status_value(const char *text, const char *key)
 {
-	char path[64], buf[8192], *p;
+	const char *p = strstr(text, key);
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	if (!read_small(path, buf, sizeof(buf)))
-		return -1;
-	p = strstr(buf, key);
-	if (!p || (p != buf && p[-1] != '\n'))
-		return -1;
-	return strtol(p + strlen(key), NULL, base);
+	return p && (p == text || p[-1] == '\n') ? p + strlen(key) : NULL;
 }
 
 int target__add_pid(struct target *t, pid_t pid, struct err *e)
 {
-	char path[64], buf[4096];
-	long tgid;
-	pid_t *pids;
+	char proc[64], path[64], buf[4096], *text;
+	const char *value;
+	pid_t *pids, tgid;
+	size_t len;
 	ssize_t n;
+	int err;
 
 	for (size_t i = 0; i < t->npids; i++)
 		if (t->pids[i] == pid)
 			return 0;
-	tgid = status_field(pid, "Tgid:", 10);
-	if (tgid < 0)
-		return err_set(e, -ESRCH, "no process %d", pid);
+	err = proc_state__live_task(pid, proc, sizeof(proc), e);
+	if (!err)
+		err = proc_state__read_file(proc, "status", &text, &len)
+			  ? err_set(e, -ESRCH, "no process %d", pid)
+			  : 0;
+	if (err)
+		return err;
+	value = status_value(text, "Tgid:");
+	tgid = value ? (pid_t)strtol(value, NULL, 10) : pid;
+	free(text);
 	if (tgid != pid)
-		return err_set(e, -EINVAL, "%d is a thread of process %ld: use -p %ld", pid, tgid,
+		return err_set(e, -EINVAL, "%d is a thread of process %d: use -p %d", pid, tgid,
 			       tgid);
-	if (pid_state(pid) == 'Z')
-		return err_set(e, -ESRCH, "process %d has ended (zombie)", pid);
-	if (status_field(pid, "VmSize:", 10) < 0)
-		return err_set(e, -EINVAL, "process %d is a kernel thread: it runs no user code",
-			       pid);
 	if (pid == getpid())
 		return err_set(e, -EINVAL, "process %d is qbpf itself", pid);
 	pids = realloc(t->pids, (t->npids + 1) * sizeof(*pids));
@@ -139,10 +111,11 @@ int target__add_pid(struct target *t, pid_t pid, struct err *e)
 	t->pids[t->npids++] = pid;
 	if (t->npids > 1)
 		return 0;
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	if (read_small(path, buf, sizeof(buf))) {
-		buf[strcspn(buf, "\n")] = 0;
-		snprintf(t->comm, sizeof(t->comm), "%.31s", buf);
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	if (!proc_state__read_file(path, "comm", &text, &len)) {
+		text[strcspn(text, "\n")] = 0;
+		snprintf(t->comm, sizeof(t->comm), "%.31s", text);
+		free(text);
 	}
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
 	n = readlink(path, buf, sizeof(buf) - 1);
@@ -379,21 +352,26 @@ int target__read(struct target *t, size_t from, unsigned int want, struct err *e
 }
 
 /*
- * User shadow stacks show as "x86_Thread_features: shstk" in /proc/PID/status. The kernel then
- * handles uretprobes itself from 6.11 on, but preflight wants to say so.
+ * Seccomp's mode, and user shadow stacks: "x86_Thread_features: shstk". From 6.11 on the kernel
+ * handles uretprobes with those, but preflight wants to say so.
  */
-static bool has_shadow_stack(pid_t pid)
+static void process_facts(pid_t pid, struct plan_process *out)
 {
-	char path[64], buf[8192], *p;
+	char proc[64], *text;
+	const char *value;
+	size_t len;
+	int mode;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	if (!read_small(path, buf, sizeof(buf)))
-		return false;
-	p = strstr(buf, "x86_Thread_features:");
-	if (!p)
-		return false;
-	p[strcspn(p, "\n")] = 0;
-	return strstr(p, "shstk") != NULL;
+	if (proc_state__live_task(pid, proc, sizeof(proc), NULL) ||
+	    proc_state__read_file(proc, "status", &text, &len))
+		return;
+	value = status_value(text, "Seccomp:");
+	mode = value ? atoi(value) : 0;
+	if (mode > out->seccomp)
+		out->seccomp = mode;
+	value = status_value(text, "x86_Thread_features:");
+	out->shadow_stack |= value && memmem(value, strcspn(value, "\n"), "shstk", 5);
+	free(text);
 }
 
 void target__facts(const struct target *t, struct plan_process *out)
@@ -412,11 +390,6 @@ void target__facts(const struct target *t, struct plan_process *out)
 		out->signal_stack |= o->signal_stack && !o->is_libc;
 		out->switches_stacks |= o->is_go || (o->stack_switch && !o->is_libc);
 	}
-	for (size_t i = 0; i < t->npids; i++) {
-		long mode = status_field(t->pids[i], "Seccomp:", 10);
-
-		if (mode > out->seccomp)
-			out->seccomp = mode;
-		out->shadow_stack |= has_shadow_stack(t->pids[i]);
-	}
+	for (size_t i = 0; i < t->npids; i++)
+		process_facts(t->pids[i], out);
 }
