@@ -8,6 +8,7 @@ Each case of a guest becomes a case here, under its kernel's name. What must hav
 and was not (the guest's last line, a test's end, the cases that a test announced) is a failure.
 """
 
+import glob
 import os
 import re
 import sys
@@ -89,6 +90,10 @@ def relay(tap, series, log):
     if text.startswith("### absent"):
         tap.case(True, f"{series}: boot", "this distribution has no such kernel")
         return
+    for died in sorted(glob.glob(log + ".died.*")):
+        with open(died, errors="replace") as f:
+            panic = re.search(r"Kernel panic[^\r\n]*", f.read())
+        tap.remark(f"{series}: started again, its kernel died before init ran: {panic.group() if panic else 'no panic seen'}")
     kernel, test, finished, errors = series, None, False, []
     for line in text.splitlines():
         line = line.rstrip()

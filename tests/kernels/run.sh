@@ -24,6 +24,7 @@ SERIES=("$@")
 export LC_ALL=C
 
 BOOT_TIMEOUT_S=${BOOT_TIMEOUT_S:-600}
+BOOT_TRIES=4
 export QBPF_TEST_SCALE=${QBPF_TEST_SCALE:-20}
 
 skip_all()
@@ -104,16 +105,31 @@ make_initramfs()
 
 # Leaves the console in a log. Plain emulation on purpose: /dev/kvm may be there and yet hang, as
 # nested virtualisation does. Debian 12's qemu crashes on cmpxchg16b of 6.12 guests, hence -cx16.
-boot()
+boot_once()
 {
 	local kernel=$1 log=$2
 
 	# --foreground: it stays in our process group, and dies with it.
-	exec timeout --foreground -k 5 "$BOOT_TIMEOUT_S" nice qemu-system-x86_64 -accel tcg,thread=multi \
+	timeout --foreground -k 5 "$BOOT_TIMEOUT_S" nice qemu-system-x86_64 -accel tcg,thread=multi \
 		-cpu max,-cx16 -smp 2 -m 1024 -nographic -no-reboot -net none \
 		-kernel "$kernel" -initrd "$CACHE/initramfs.cpio" \
 		-append "console=ttyS0 panic=-1 quiet loglevel=2 QBPF_TEST_SCALE=$QBPF_TEST_SCALE" \
-		</dev/null >"$log" 2>&1
+		</dev/null >"$log" 2>&1 &
+	trap 'kill $! 2>/dev/null; exit 1' TERM
+	wait $!
+}
+
+# Under emulation a guest's kernel sometimes dies while it starts its CPUs, before any of our code
+# has run; then it is started again. Once its first line is there, whatever happens counts.
+boot()
+{
+	local kernel=$1 log=$2 try
+
+	for ((try = 1; try <= BOOT_TRIES; try++)); do
+		boot_once "$kernel" "$log"
+		grep -aq '^### kernel ' "$log" && break
+		[ $try = "$BOOT_TRIES" ] || mv "$log" "$log.died.$try"
+	done
 }
 
 # --- main ---------------------------------------------------------------------------------------
@@ -131,6 +147,7 @@ for s in "${SERIES[@]}"; do
 	kernel=$(kernel_of "$s")
 	rc=$?
 	log=$CACHE/console.$s
+	rm -f "$log" "$log".died.*
 	logs+=("$s=$log")
 	case $rc in
 	0) boot "$kernel" "$log" & pids+=($!) ;;
