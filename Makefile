@@ -20,11 +20,12 @@ CFLAGS	?= -O2 -g
 CPPFLAGS += -D_GNU_SOURCE -DQBPF_VERSION=\"$(VERSION)\" -Iinclude -Iuser -I$(BUILD)/gen -I$(BUILD)/skel
 BASE_CFLAGS = -std=gnu11 $(WARN) -fno-omit-frame-pointer $(CFLAGS)
 LDLIBS_ELF  = -lelf -ldw -llzma -lcapstone -liberty
+LDLIBS_FILE = -lzstd -lz
 LDLIBS_OUT  = -ljansson -lncursesw -ltinfo -lm
 LDLIBS_BPF  = -lbpf -lelf -lz
-LDLIBS_ALL  = $(LDLIBS_BPF) $(LDLIBS_ELF) $(LDLIBS_OUT) -lpthread
+LDLIBS_ALL  = $(LDLIBS_BPF) $(LDLIBS_ELF) $(LDLIBS_FILE) $(LDLIBS_OUT) -lpthread
 
-AREAS	:= elf plan model out
+AREAS	:= elf plan file model out
 src	 = $(wildcard user/$(1)/*.c)
 obj	 = $(patsubst %.c,$(BUILD)/%.o,$(call src,$(1)))
 san_obj	 = $(patsubst %.c,$(BUILD)/san/%.o,$(call src,$(1)))
@@ -106,7 +107,7 @@ $(BUILD)/san/user/%.o: user/%.c
 	@echo "  CC    $@"
 	$(Q)$(CC) $(CPPFLAGS) $(BASE_CFLAGS) -O1 $(SAN) -MMD -MP -c $< -o $@
 
-LIBS	:= $(foreach a,cmd trace out model plan elf,$(BUILD)/lib$(a).a)
+LIBS	:= $(foreach a,cmd trace out model file plan elf,$(BUILD)/lib$(a).a)
 $(BUILD)/qbpf: $(BUILD)/user/main.o $(LIBS)
 	@echo "  CC    $@"
 	$(Q)$(CC) $(LDFLAGS) $< $(LIBS) $(LDLIBS_ALL) -o $@
@@ -116,13 +117,15 @@ $(BUILD)/qbpf: $(BUILD)/user/main.o $(LIBS)
 # tests/unit/t_AREA_*.c links AREA and what lies below it, nothing else.
 deps_elf   := elf
 deps_plan  := plan elf
-deps_model := model plan elf
-deps_out   := out model plan elf
+deps_file  := file
+deps_model := model file plan elf
+deps_out   := out model file plan elf
 deps_probe :=
 libs_elf   := $(LDLIBS_ELF)
 libs_plan  := $(LDLIBS_ELF)
-libs_model := $(LDLIBS_ELF) -lm
-libs_out   := $(LDLIBS_ELF) $(LDLIBS_OUT)
+libs_file  := $(LDLIBS_FILE) -lpthread
+libs_model := $(LDLIBS_ELF) -lm $(LDLIBS_FILE) -lpthread
+libs_out   := $(LDLIBS_ELF) $(LDLIBS_OUT) $(LDLIBS_FILE) -lpthread
 libs_probe :=
 
 UNIT_SRC := $(wildcard tests/unit/t_*.c)
@@ -139,7 +142,7 @@ $(UNITS): $(BUILD)/tests/%: tests/unit/%.c $$(foreach a,$$(deps_$$(call area_of,
 # there is one, is the C++ half of t_NAME.c.
 BPFT_SRC := $(wildcard tests/bpf/t_*.c)
 BPFTS	 := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(BPFT_SRC))
-BPFT_LIBS := $(foreach a,trace out model plan elf,$(BUILD)/lib$(a).a)
+BPFT_LIBS := $(foreach a,trace out model file plan elf,$(BUILD)/lib$(a).a)
 $(BUILD)/tests/bpf/%_work.o: tests/bpf/%_work.cc
 	@mkdir -p $(@D)
 	@echo "  CXX   $@"

@@ -45,16 +45,18 @@ done
 # --- what each family of distributions calls things ---------------------------------------------
 
 DEB_BUILD="git gcc g++ make pkg-config clang llvm linux-libc-dev libbpf-dev bpftool libelf-dev
-	libdw-dev liblzma-dev zlib1g-dev libcapstone-dev libiberty-dev libncurses-dev libjansson-dev libcmocka-dev python3"
+	libdw-dev liblzma-dev zlib1g-dev libcapstone-dev libiberty-dev libncurses-dev libjansson-dev
+	libzstd-dev libdeflate-dev libprotobuf-c-dev protobuf-c-compiler libcmocka-dev python3"
 DEB_TESTS="bpftrace systemtap-sdt-dev linux-perf gdb tmux lld binutils elfutils qemu-system-x86
 	busybox-static cpio postgresql quantlib-examples cppcheck clang-format
-	clang-tidy shellcheck"
+	clang-tidy shellcheck protobuf-compiler chromium npm"
 RPM_BUILD="git gcc gcc-c++ make pkgconf-pkg-config clang llvm libbpf-devel bpftool
 	elfutils-libelf-devel elfutils-devel xz-devel zlib-devel capstone-devel binutils-devel
-	ncurses-devel jansson-devel libcmocka-devel python3"
+	ncurses-devel jansson-devel libzstd-devel libdeflate-devel protobuf-c-devel
+	protobuf-c-compiler libcmocka-devel python3"
 RPM_TESTS="bpftrace systemtap-sdt-devel perf gdb tmux lld binutils elfutils compiler-rt
 	qemu-system-x86-core busybox cpio postgresql-server postgresql-contrib QuantLib cppcheck
-	clang-tools-extra ShellCheck"
+	clang-tools-extra ShellCheck protobuf-compiler chromium npm"
 
 # ID, VERSION_ID and ID_LIKE, without letting that file set anything else here.
 os()
@@ -142,6 +144,7 @@ find_missing()
 		case $p in
 		bpftool) command_works bpftool && continue ;;
 		linux-perf | perf) command_works perf && continue ;;
+		npm) has_command npm && continue ;; # comes with nodejs elsewhere
 		esac
 		need+=("$p")
 	done

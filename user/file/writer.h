@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Writing a trace file (docs/trace-format.md). One thread feeds it; a second, the writer's own,
+ * compresses and writes. When that one falls behind, trace_writer__event waits.
+ *
+ * A fault of the disk is kept: later calls return it too, the file stays readable up to its last
+ * whole block, and nothing else happens. The caller says so and may go on without a recording.
+ */
+#ifndef QBPF_FILE_WRITER_H
+#define QBPF_FILE_WRITER_H
+
+#include "err.h"
+#include "file/event.h"
+#include "file/info.h"
+
+struct trace_writer;
+
+/* Creates the file (mode 0644 less umask; to the user behind sudo, see SUDO_UID) and writes meta.
+ * An existing regular file is replaced only once the first block is written. */
+int trace_writer__new(const char *path, const struct trace_meta *meta, struct trace_writer **out,
+		      struct err *e);
+
+/* Append to a table: ids follow from the order. Strings are copied. 0 or a negative errno. */
+int trace_writer__span(struct trace_writer *w, const struct trace_span *s);
+int trace_writer__probe(struct trace_writer *w, const struct trace_probe *p);
+int trace_writer__mapping(struct trace_writer *w, const struct trace_mapping *m);
+int trace_writer__process(struct trace_writer *w, uint32_t index, const struct trace_process *p);
+int trace_writer__thread(struct trace_writer *w, uint32_t index, const struct trace_thread *t);
+int trace_writer__node(struct trace_writer *w, const struct trace_node *n);
+int trace_writer__loss(struct trace_writer *w, const struct trace_loss *l);
+int trace_writer__clock(struct trace_writer *w, const struct trace_clock *c);
+
+/* Events of one thread in the order in which they ended; threads in any order. */
+int trace_writer__event(struct trace_writer *w, const struct event *ev);
+
+/* What has been handed in goes to the disk now: once a second, so that a crash costs no more. */
+int trace_writer__flush(struct trace_writer *w);
+
+/* An opaque state of the kernel's sums; the last one in the file counts. */
+int trace_writer__aggregates(struct trace_writer *w, const void *bytes, size_t len);
+
+/* Closes cleanly: counts (nspans entries), index, end. Then only trace_writer__free is legal. */
+int trace_writer__close(struct trace_writer *w, uint64_t end_ns, const struct trace_count *counts,
+			size_t ncounts, struct err *e);
+/* Without close before: the file is as a crash would leave it. */
+void trace_writer__free(struct trace_writer *w);
+
+uint64_t trace_writer__events(const struct trace_writer *w);
+uint64_t trace_writer__bytes(const struct trace_writer *w);
+/* 0, or what the disk said. */
+int trace_writer__error(const struct trace_writer *w);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a recording says: computed in two passes over a trace, with bounded memory, and read by
+ * report, html, diff and check. Everything here is about the spans that the file holds, except
+ * where a field says "counted": those are the kernel's own sums.
+ *
+ * Durations: SPAN, ASIDE and KEYED events. OPEN spans are in no figure.
+ */
+#ifndef QBPF_MODEL_ANALYSIS_H
+#define QBPF_MODEL_ANALYSIS_H
+
+#include "err.h"
+#include "file/reader.h"
+#include "model/dist.h"
+#include "model/hist.h"
+#include "model/snapshot.h"
+
+struct analysis_opts {
+	size_t windows;	 /* stretches of time for figures over time; 0: 100 */
+	size_t slowest;	 /* how many of the slowest outermost spans to keep whole; 0: none */
+	size_t tree_max; /* events to keep of each of those; 0: 10000 */
+	bool per_thread; /* nodes of each thread apart */
+	const char
+	    *root; /* whose slowest: a span's name; NULL: the outermost span with most time */
+	size_t pool_bytes; /* of all distributions; 0: 192 MiB */
+};
+
+/* One stretch of time of one span. */
+struct an_window {
+	uint64_t count, sum_ns, self_ns;
+	struct hist *hist; /* NULL: nothing came */
+};
+
+struct an_span {
+	const struct trace_span *def;
+	uint64_t held;			 /* in the file */
+	uint64_t counted, lost, skipped; /* the kernel's; UINT64_MAX: not known (not clean) */
+	uint64_t open;
+	struct dist *dist; /* durations or values; an instant: intervals between hits */
+	uint64_t total_ns, self_ns;
+	struct an_window *windows; /* nwindows, or NULL when held is 0 */
+};
+
+#define AN_ALL_THREADS UINT32_MAX
+
+struct an_node {
+	uint32_t id, parent; /* of the trace's node table; parent 0: a root */
+	uint32_t span;	     /* id */
+	uint32_t thread;     /* index, or AN_ALL_THREADS */
+	uint64_t count, total_ns, self_ns;
+	struct dist *dist;
+};
+
+/* Calls from one span directly into another. */
+struct an_edge {
+	uint32_t caller; /* span id; 0: nothing around it */
+	uint32_t callee;
+	uint64_t count, total_ns;
+};
+
+/* One outermost span with all that ran inside it, in the order in which they began. */
+struct an_tree {
+	struct event *events; /* [0] is the outermost */
+	size_t n;
+	uint64_t left_out; /* beyond tree_max */
+};
+
+/* One step of the path of greatest time down a tree. */
+struct an_step {
+	uint32_t span;
+	uint64_t ns;	  /* of the one instance on the path */
+	uint64_t self_ns; /* of it */
+	double share;	  /* ns of the outermost span's, 0..1 */
+};
+
+struct an_path {
+	struct an_step *steps;
+	size_t n;
+	struct event root;
+};
+
+struct analysis {
+	const struct trace_info *info; /* the reader's: must outlive this */
+	uint64_t start_ns, end_ns;     /* what the windows divide */
+	size_t nwindows;
+	struct an_span *spans; /* info->nspans, by id - 1 */
+	struct an_node *nodes; /* sorted by thread, then id */
+	size_t nnodes;
+	struct an_edge *edges; /* sorted by caller, then callee */
+	size_t nedges;
+	uint32_t root;		 /* span id of the outermost spans below; 0: there is none */
+	struct an_tree *slowest; /* the slowest first */
+	size_t nslowest;
+	struct an_tree median; /* the root span of median duration; n 0: none */
+	struct an_path slowest_path, median_path;
+	uint64_t held, counted, lost, skipped; /* sums; UINT64_MAX: not known */
+	bool exact;			       /* no distribution had to give up bits */
+};
+
+int analysis__new(struct trace_reader *r, const struct analysis_opts *o, struct analysis **out,
+		  struct err *e);
+void analysis__free(struct analysis *a);
+
+#endif
