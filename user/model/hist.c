@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "model/hist.h"
+#include "model/rank.h"
 
 #define F64_EXP_MAX   2047
 #define F64_MANT_BITS 52
@@ -508,8 +509,7 @@ static long double bucket_midpoint(const struct hist *h, const struct octave *o,
 
 bool hist__quantile(const struct hist *h, double q, long double *out)
 {
-	uint64_t n = hist__count(h) - hist__nan(h), seen = 0;
-	long double rank, whole;
+	uint64_t n = hist__count(h) - hist__nan(h), seen = 0, rank;
 
 	if (!n || !(q >= 0 && q <= 1))
 		return false;
@@ -517,12 +517,9 @@ bool hist__quantile(const struct hist *h, double q, long double *out)
 		*out = q == 0 ? hist__min(h) : hist__max(h);
 		return true;
 	}
-	/* The tolerances undo that q is a binary fraction: 0.999 of 1,000 is rank 999. */
-	if ((long double)n * (1 - (long double)q) < 1 - 1e-9L)
+	rank = rank_of_quantile(n, q);
+	if (!rank)
 		return false;
-	rank = (long double)q * n;
-	whole = roundl(rank);
-	rank = fabsl(rank - whole) <= n * 0x1p-52L ? whole : ceill(rank);
 	for (unsigned int i = 0; i < h->n; i++) {
 		const struct octave *o = &h->oct[i];
 
