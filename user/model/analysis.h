@@ -20,9 +20,9 @@ struct analysis_opts {
 	size_t slowest;	 /* how many of the slowest outermost spans to keep whole; 0: none */
 	size_t tree_max; /* events to keep of each of those; 0: 10000 */
 	bool per_thread; /* nodes of each thread apart */
-	const char
-	    *root; /* whose slowest: a span's name; NULL: the outermost span with most time */
-	size_t pool_bytes; /* of all distributions; 0: 192 MiB */
+	/* Whose slowest: a span's name; NULL: the outermost span with most time. */
+	const char *root;
+	size_t pool_bytes; /* of all distributions and figures over time; 0: 160 MiB */
 };
 
 /* One stretch of time of one span. */
@@ -36,29 +36,42 @@ struct an_span {
 	uint64_t held;			 /* in the file */
 	uint64_t counted, lost, skipped; /* the kernel's; UINT64_MAX: not known (not clean) */
 	uint64_t open;
-	struct dist *dist; /* durations or values; an instant: intervals between hits */
+	/* Durations; values; of an instant the intervals from hit to hit, of all threads in order of
+	 * time. Never NULL. */
+	struct dist *dist;
 	uint64_t total_ns, self_ns;
 	struct an_window *windows; /* nwindows, or NULL when held is 0 */
+	uint64_t backwards; /* ended before they began: the file is damaged; in nothing else */
 };
 
 #define AN_ALL_THREADS UINT32_MAX
 
+/*
+ * A place in the call tree. Where the file does not say which, it is told by the span around it;
+ * where that is not in the file either, its parent is QBPF_NODE_LOST, and so its caller. Such places
+ * have ids beyond those of the trace's node table. A parent is there too, perhaps with count 0 (it
+ * was never seen to end), and its id is below its children's.
+ */
 struct an_node {
-	uint32_t id, parent; /* of the trace's node table; parent 0: a root */
+	uint32_t id, parent; /* parent 0: a root */
 	uint32_t span;	     /* id */
 	uint32_t thread;     /* index, or AN_ALL_THREADS */
 	uint64_t count, total_ns, self_ns;
-	struct dist *dist;
+	struct dist *dist; /* NULL: it has no durations (an instant, or count is 0) */
 };
 
 /* Calls from one span directly into another. */
 struct an_edge {
-	uint32_t caller; /* span id; 0: nothing around it */
+	uint32_t caller; /* span id; 0: nothing around it; QBPF_NODE_LOST: not known */
 	uint32_t callee;
 	uint64_t count, total_ns;
 };
 
-/* One outermost span with all that ran inside it, in the order in which they began. */
+/*
+ * One outermost span with all that ran inside it on its thread, instants and values too, in the order
+ * in which they began: whatever is deeper and follows, until one is not, is inside. Beyond tree_max
+ * the shortest are left out.
+ */
 struct an_tree {
 	struct event *events; /* [0] is the outermost */
 	size_t n;
@@ -82,9 +95,9 @@ struct an_path {
 struct analysis {
 	const struct trace_info *info; /* the reader's: must outlive this */
 	uint64_t start_ns, end_ns;     /* what the windows divide */
-	size_t nwindows;
-	struct an_span *spans; /* info->nspans, by id - 1 */
-	struct an_node *nodes; /* sorted by thread, then id */
+	size_t nwindows;	       /* fewer than asked for when there are many spans */
+	struct an_span *spans;	       /* info->nspans, by id - 1 */
+	struct an_node *nodes;	       /* sorted by thread, then id */
 	size_t nnodes;
 	struct an_edge *edges; /* sorted by caller, then callee */
 	size_t nedges;
@@ -95,8 +108,12 @@ struct analysis {
 	struct an_path slowest_path, median_path;
 	uint64_t held, counted, lost, skipped; /* sums; UINT64_MAX: not known */
 	bool exact;			       /* no distribution had to give up bits */
+	uint64_t backwards;		       /* sum of the spans' */
+	uint64_t unknown; /* events of spans, threads or kinds that the file does not explain */
+	struct snapshot *kernel; /* the kernel's own sums, within 1.6 %; NULL: not in the file */
 };
 
+/* -ENOENT: there is no span opts->root. Negative with e: the trace is damaged. */
 int analysis__new(struct trace_reader *r, const struct analysis_opts *o, struct analysis **out,
 		  struct err *e);
 void analysis__free(struct analysis *a);

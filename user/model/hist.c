@@ -112,7 +112,7 @@ static struct octave *octave_get(struct hist *h, int32_t ord)
 	if (i < h->n && h->oct[i].ord == ord)
 		return &h->oct[i];
 	if (h->n == h->cap) {
-		unsigned int cap = h->cap ? h->cap + h->cap / 2 + 1 : 4;
+		unsigned int cap = h->cap ? h->cap + h->cap / 2 + 1 : 2;
 
 		o = realloc(h->oct, cap * sizeof(*o));
 		if (!o)
@@ -273,12 +273,13 @@ static void magnitude_place(enum qbpf_hist_kind kind, uint64_t mag, unsigned int
 	}
 }
 
+/* What hist__add_cell does with a cell of one value. */
 int hist__add(struct hist *h, uint64_t value)
 {
-	struct qbpf_hist_cell c = {0};
 	unsigned int octave, bucket;
 	bool negative = false;
-	uint64_t mag = value;
+	uint64_t mag = value, carry = 0;
+	struct octave *o;
 
 	if (h->kind == QBPF_HIST_INT && (int64_t)value < 0) {
 		negative = true;
@@ -288,19 +289,26 @@ int hist__add(struct hist *h, uint64_t value)
 		mag = value & F64_MAG_MASK;
 	}
 	magnitude_place(h->kind, mag, &octave, &bucket);
-	c.n[bucket] = 1;
-	c.min = c.max = mag;
+	o = octave_get(h, negative ? -1 - (int32_t)octave : (int32_t)octave);
+	if (!o)
+		return -ENOMEM;
+	o->c.n[bucket]++;
+	if (mag < o->c.min)
+		o->c.min = mag;
+	if (mag > o->c.max)
+		o->c.max = mag;
 	if (h->kind == QBPF_HIST_F64) {
 		uint64_t m = mag & ((1ull << F64_MANT_BITS) - 1);
 
 		if (octave)
 			m |= 1ull << F64_MANT_BITS;
-		c.sum_lo = m & ((1u << 26) - 1);
-		c.sum_hi = m >> 26;
-	} else {
-		c.sum_lo = mag;
+		mag = m & ((1u << 26) - 1);
+		carry = m >> 26;
 	}
-	return hist__add_cell(h, octave | (negative ? QBPF_HIST_NEGATIVE : 0), &c);
+	o->c.sum_hi += carry;
+	if (__builtin_add_overflow(o->c.sum_lo, mag, &o->c.sum_lo) && h->kind != QBPF_HIST_F64)
+		o->c.sum_hi++;
+	return 0;
 }
 
 int hist__merge(struct hist *into, const struct hist *from)
