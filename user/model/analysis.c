@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "model/analysis_impl.h"
+#include "model/snapshot_file.h"
 
 #define WINDOWS	      100
 #define WINDOWS_LEAST 10
@@ -403,6 +404,9 @@ int analysis__new(struct trace_reader *r, const struct analysis_opts *o, struct 
 		err = err_set(e, -ENOMEM, "out of memory");
 	if (!err)
 		err = an__trees(b, e);
+	if (!err && b->info->aggregates_len)
+		err =
+		    snapshot__unpack(b->info->aggregates, b->info->aggregates_len, &b->a.kernel, e);
 	if (err) {
 		analysis__free(&b->a);
 		return err;

@@ -311,6 +311,19 @@ int hist__add(struct hist *h, uint64_t value)
 	return 0;
 }
 
+size_t hist__octaves(const struct hist *h)
+{
+	return h->n;
+}
+
+const struct qbpf_hist_cell *hist__octave(const struct hist *h, size_t i, uint16_t *octave)
+{
+	const struct octave *o = &h->oct[i];
+
+	*octave = ord_octave(o->ord) | (o->ord < 0 ? QBPF_HIST_NEGATIVE : 0);
+	return &o->c;
+}
+
 int hist__merge(struct hist *into, const struct hist *from)
 {
 	if (into->kind != from->kind)
