@@ -107,6 +107,14 @@ $(BUILD)/san/user/%.o: user/%.c
 	@echo "  CC    $@"
 	$(Q)$(CC) $(CPPFLAGS) $(BASE_CFLAGS) -O1 $(SAN) -MMD -MP -c $< -o $@
 
+# The page of `report --html`: its parts are put together, then become part of html.o (.incbin).
+HTML_PARTS := $(wildcard user/out/html/*)
+$(BUILD)/gen/html/head.html: $(HTML_PARTS)
+	@echo "  GEN   $@"
+	$(Q)user/out/html/assemble.sh $(@D)
+
+$(BUILD)/user/out/html.o $(BUILD)/san/user/out/html.o: $(BUILD)/gen/html/head.html
+
 LIBS	:= $(foreach a,cmd trace out model file plan elf,$(BUILD)/lib$(a).a)
 $(BUILD)/qbpf: $(BUILD)/user/main.o $(LIBS)
 	@echo "  CC    $@"
@@ -124,7 +132,7 @@ deps_probe :=
 libs_elf   := $(LDLIBS_ELF)
 libs_plan  := $(LDLIBS_ELF)
 libs_file  := $(LDLIBS_FILE) -lpthread
-libs_model := $(LDLIBS_ELF) -lm $(LDLIBS_FILE) -lpthread
+libs_model := $(LDLIBS_ELF) -ljansson -lm $(LDLIBS_FILE) -lpthread
 libs_out   := $(LDLIBS_ELF) $(LDLIBS_OUT) $(LDLIBS_FILE) -lpthread
 libs_probe :=
 
@@ -175,8 +183,15 @@ $(BUILD)/tests/tui_driver: tests/e2e/tui_driver.c $(TUI_LIBS)
 	@echo "  CC    $@"
 	$(Q)$(CC) $(CPPFLAGS) $(BASE_CFLAGS) -MMD -MP -MF $@.d $< $(TUI_LIBS) $(libs_out) -o $@
 
+# Made-up traces for the tests of everything that reads traces.
+$(BUILD)/tests/mktrace: $(wildcard tests/tools/mktrace*.c) $(BUILD)/libfile.a
+	@mkdir -p $(@D)
+	@echo "  CC    $@"
+	$(Q)$(CC) $(CPPFLAGS) -Itests/tools $(BASE_CFLAGS) $^ $(libs_file) -o $@
+$(BUILD)/tests/mktrace: $(wildcard tests/tools/mktrace*.h user/file/*.h)
+
 .PHONY: tests check setup unit
-tests: all $(UNITS) $(BPFTS) $(WORKS) $(BUILD)/tests/tui_driver
+tests: all $(UNITS) $(BPFTS) $(WORKS) $(BUILD)/tests/tui_driver $(BUILD)/tests/mktrace
 
 setup:
 	@scripts/setup.sh
