@@ -187,7 +187,7 @@ $(BUILD)/tests/tui_driver: tests/e2e/tui_driver.c $(TUI_LIBS)
 $(BUILD)/tests/mktrace: $(wildcard tests/tools/mktrace*.c) $(BUILD)/libfile.a
 	@mkdir -p $(@D)
 	@echo "  CC    $@"
-	$(Q)$(CC) $(CPPFLAGS) -Itests/tools $(BASE_CFLAGS) $^ $(libs_file) -o $@
+	$(Q)$(CC) $(CPPFLAGS) -Itests/tools $(BASE_CFLAGS) $(filter %.c %.a,$^) $(libs_file) -o $@
 $(BUILD)/tests/mktrace: $(wildcard tests/tools/mktrace*.h user/file/*.h)
 
 .PHONY: tests check setup unit

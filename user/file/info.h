@@ -38,10 +38,12 @@ struct trace_span {
 	uint64_t price_ns; /* what one costs the target; 0: unknown */
 };
 
+#define TRACE_NO_MAPPING UINT32_MAX
+
 /* One armed or refused site of a span. */
 struct trace_probe {
 	uint32_t span;
-	uint32_t mapping; /* index */
+	uint32_t mapping; /* index, or TRACE_NO_MAPPING */
 	uint8_t role;	  /* enum qbpf_role */
 	uint8_t armed;
 	uint64_t off; /* in the file */
@@ -71,7 +73,8 @@ struct trace_thread {
 	uint64_t end_ns;   /* 0: still there */
 };
 
-/* A place in the call tree. Ids are dense but come in any order; roots have parent 0. */
+/* A place in the call tree. Ids are dense but come in any order; roots have parent 0, every other
+ * node's parent has a lower id. */
 struct trace_node {
 	uint32_t id, parent, span;
 };

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What mktrace and its shapes share. */
+#ifndef MKTRACE_H
+#define MKTRACE_H
+
+#include "file/writer.h"
+
+#define MAKE_TGID     4000
+#define MAKE_REALTIME 1700000000000000000ull /* of the clock's zero */
+
+struct maker;
+
+struct shape {
+	const char *name, *what;
+	void (*run)(struct maker *m);
+	uint64_t uptime_ns; /* the machine has run for so much longer */
+	uint64_t lost_in;   /* one in so many is lost, unless --lose says other */
+};
+
+extern const struct shape make_shapes[]; /* up to one without a name */
+
+struct made_thread {
+	uint64_t clock_ns;
+	uint32_t tid;
+};
+
+/* A place in a program's call tree; children lie side by side in the same array. */
+struct branch {
+	uint32_t span; /* id */
+	uint32_t self_ns;
+	uint32_t nchildren, first_child;
+};
+
+struct maker {
+	const struct shape *shape;
+	uint64_t left; /* events still to make */
+	uint32_t want_threads, depth;
+	uint64_t random;
+	uint64_t start_ns;
+	char *slow_name;
+	double slow_factor;
+	uint64_t lost_in;
+	bool no_close;
+
+	struct trace_writer *writer;
+	uint32_t nspans, nthreads, nnodes;
+	struct trace_count *counts; /* by span, as the next two */
+	uint64_t *window_lost;
+	double *factors; /* of --slow-span */
+	struct made_thread *threads;
+	struct trace_node *nodes;
+	uint64_t window_ns, last_ns;
+};
+
+uint64_t make_random(struct maker *m);
+uint64_t make_jitter(struct maker *m, uint64_t base_ns);
+/* kind: enum span_kind; hist: enum qbpf_hist_kind. With two probes. */
+uint32_t make_span(struct maker *m, const char *name, uint8_t kind, uint8_t hist);
+uint32_t make_thread(struct maker *m, uint32_t tid, const char *name);
+void make_thread_end(struct maker *m, uint32_t thread, const char *name);
+uint32_t make_node(struct maker *m, uint32_t parent, uint32_t span);
+void make_event(struct maker *m, const struct event *ev);
+uint64_t make_run(struct maker *m, uint32_t thread, const struct branch *tree, uint32_t i,
+		  uint32_t parent, uint16_t depth);
+
+#endif
