@@ -6,11 +6,11 @@
  * question turns it, in place, into an ascending array of values with cumulative counts, in which any
  * rank is found by bisection; the next value that is added turns it back.
  *
- * A pool counts the bytes of its tables. When the next one would exceed it, the greatest gives up
- * low bits of its values, so that neighbours share a slot, until there is room or until all are at
- * twelve significant bits; then memory follows the values that differ in those. Values that gave up
- * bits are told as the midpoint of what they stand for. Count, sum, minimum and maximum are kept
- * beside the table and stay exact.
+ * A pool counts the bytes of its tables. When the next one would exceed it, the greatest ones give up
+ * low bits of their values, so that neighbours share a slot, until there is room or until those that
+ * are left would not make any, at twelve significant bits or too small; then memory follows the
+ * values that differ in those. Values that gave up bits are told as the midpoint of what they stand
+ * for. Count, sum, minimum and maximum are kept beside the table and stay exact.
  */
 #include <errno.h>
 #include <math.h>
@@ -37,6 +37,7 @@ struct slot {
 
 struct dist_pool {
 	size_t used, max;
+	size_t hopeless; /* used when nothing more was to be had; 0: not yet */
 	struct dist *first;
 };
 
@@ -139,7 +140,8 @@ static unsigned int bits_lost(const struct dist *d, uint64_t mag, unsigned int b
 {
 	unsigned int length;
 
-	if (d->kind == QBPF_HIST_F64) /* the leading one is not stored */
+	/* The leading one is not stored but in subnormals, which are as integers. */
+	if (d->kind == QBPF_HIST_F64 && mag >> F64_MANT_BITS)
 		return mag >= F64_INF_BITS || bits > F64_MANT_BITS ? 0 : F64_MANT_BITS + 1 - bits;
 	length = mag ? 64 - __builtin_clzll(mag) : 0;
 	return length > bits ? length - bits : 0;
@@ -323,20 +325,41 @@ static void ascend(struct dist *d)
 	}
 }
 
-/* Makes room for `bytes` more, as far as that can be. */
+/* The greatest that can give up bits, in slots; *together: all of those. */
+static size_t greatest(const struct dist_pool *p, size_t *together)
+{
+	size_t most = 0;
+
+	*together = 0;
+	for (const struct dist *d = p->first; d; d = d->next) {
+		if (d->bits <= BITS_LEAST)
+			continue;
+		*together += d->cap;
+		most = d->cap > most ? d->cap : most;
+	}
+	return most;
+}
+
+/* Makes room for `bytes` more, as far as that can be, and some to spare. */
 static void pool_make_room(struct dist_pool *p, size_t bytes)
 {
-	while (p->used + bytes > p->max) {
-		struct dist *greatest = NULL;
+	size_t goal = p->max - p->max / 8, together;
 
-		for (struct dist *d = p->first; d; d = d->next)
-			if (d->bits > BITS_LEAST && d->cap > CAP_LEAST &&
-			    (!greatest || d->cap > greatest->cap))
-				greatest = d;
-		if (!greatest)
+	/* Not again before it has grown by another eighth: each look goes over all of them. */
+	if (p->used + bytes <= p->max || (p->hopeless && p->used < p->hopeless + p->max / 8))
+		return;
+	while (p->used + bytes > goal) {
+		size_t most = greatest(p, &together);
+
+		if (together * sizeof(struct slot) < p->max / 16) {
+			p->hopeless = p->used;
 			return;
-		greatest->bits = greatest->bits == BITS_ALL ? BITS_FIRST : greatest->bits - 2;
-		ascend(greatest);
+		}
+		for (struct dist *d = p->first; d; d = d->next)
+			if (d->bits > BITS_LEAST && d->cap > most / 2) {
+				d->bits = d->bits == BITS_ALL ? BITS_FIRST : d->bits - 2;
+				ascend(d);
+			}
 	}
 }
 
