@@ -7,25 +7,13 @@
 
 #include "plan/build.h"
 #include "plan/cxxname.h"
+#include "plan/near.h"
 #include "plan/pairing.h"
-
-#define NEAR_N	 3
-#define WORD_MAX 128 /* longer names are compared by their start */
-
-struct nearest {
-	const char *want;
-	size_t want_len;
-	struct {
-		char name[WORD_MAX + 1];
-		unsigned int distance;
-	} best[NEAR_N];
-	size_t n;
-};
 
 /* Levenshtein; gives up with limit + 1. */
 static unsigned int distance(const char *a, size_t na, const char *b, size_t nb, unsigned int limit)
 {
-	unsigned int row[WORD_MAX + 1], diag, up, v, least;
+	unsigned int row[NEAR_MAX + 1], diag, up, v, least;
 	size_t i, j;
 
 	if ((na > nb ? na - nb : nb - na) > limit)
@@ -53,13 +41,13 @@ static unsigned int distance(const char *a, size_t na, const char *b, size_t nb,
 	return row[nb];
 }
 
-static void offer(struct nearest *nr, const char *name, size_t len)
+void nearest__offer(struct nearest *nr, const char *name, size_t len)
 {
 	unsigned int d, limit = nr->want_len / 3 + 1;
 	size_t i;
 
-	if (len > WORD_MAX)
-		len = WORD_MAX;
+	if (len > NEAR_MAX)
+		len = NEAR_MAX;
 	d = distance(nr->want, nr->want_len, name, len, limit);
 	/* "fun" for "Foo::fun": worse than a slip of the finger, better than nothing. */
 	if (d > limit && nr->want_len > 2 && memmem(name, len, nr->want, nr->want_len))
@@ -98,7 +86,7 @@ static size_t span_len(const char *name)
 static void offer_markers(struct nearest *nr, const struct plan_object *obj)
 {
 	const struct usdt_marker *m;
-	char full[WORD_MAX + 1];
+	char full[NEAR_MAX + 1];
 	bool bare = !strchr(nr->want, ':');
 	size_t i, len, skip;
 
@@ -110,8 +98,9 @@ static void offer_markers(struct nearest *nr, const struct plan_object *obj)
 			continue;
 		len = span_len(m->name);
 		if (len)
-			offer(nr, full + skip, strnlen(full, strlen(m->provider) + 1 + len) - skip);
-		offer(nr, full + skip, strlen(full) - skip);
+			nearest__offer(nr, full + skip,
+				       strnlen(full, strlen(m->provider) + 1 + len) - skip);
+		nearest__offer(nr, full + skip, strlen(full) - skip);
 	}
 }
 
@@ -128,11 +117,11 @@ static void offer_funcs(struct nearest *nr, const struct plan_object *obj)
 			continue;
 		name = func_name(obj->funcs, i);
 		cxx_name__split(name, &part);
-		offer(nr, name + part.name, part.params - part.name);
+		nearest__offer(nr, name + part.name, part.params - part.name);
 	}
 }
 
-static void join(const struct nearest *nr, char *out, size_t size)
+void nearest__join(const struct nearest *nr, char *out, size_t size)
 {
 	size_t i, at = 0;
 
@@ -154,13 +143,13 @@ static void check(struct unmatched *u, const char *glob, bool markers, bool func
 {
 	struct pattern pt;
 	struct nearest nr = {0};
-	char near[NEAR_N * (WORD_MAX + 3)];
+	char near[NEAR_TEXT];
 	size_t i;
 
 	if (plan__known(u->p, "used:%s %s", u->option, glob) || pattern__parse(&pt, glob))
 		return;
 	nr.want = pt.glob;
-	nr.want_len = strnlen(pt.glob, WORD_MAX);
+	nr.want_len = strnlen(pt.glob, NEAR_MAX);
 	for (i = 0; i < u->n; i++) {
 		if (!pattern__object(&pt, u->objs[i].path))
 			continue;
@@ -169,7 +158,7 @@ static void check(struct unmatched *u, const char *glob, bool markers, bool func
 		if (funcs)
 			offer_funcs(&nr, &u->objs[i]);
 	}
-	join(&nr, near, sizeof(near));
+	nearest__join(&nr, near, sizeof(near));
 	u->cb(u->ctx, u->option, glob, near);
 	pattern__clear(&pt);
 }

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* figure.c - the figures of a side's items, by name, each with its interval. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/dist.h"
+#include "model/rank.h"
+#include "model/side.h"
+
+static const char *const names[FIG_KINDS] = {
+    [FIG_COUNT] = "count",
+    [FIG_RATE] = "rate",
+    [FIG_TOTAL] = "total",
+    [FIG_SELF] = "self",
+    [FIG_TOTAL_RATE] = "total/s",
+    [FIG_SELF_RATE] = "self/s",
+    [FIG_SHARE] = "share",
+    [FIG_MIN] = "min",
+    [FIG_MEAN] = "mean",
+    [FIG_SELF_MEAN] = "self/span",
+    [FIG_QUANTILE] = NULL,
+    [FIG_MAX] = "max",
+    [FIG_LOST] = "lost",
+    [FIG_OPEN] = "open",
+    [FIG_ORPHAN_ENDS] = "orphan_ends",
+    [FIG_ABANDONED] = "abandoned",
+};
+
+/* p50, p99.9, p99.99: digits and one point. */
+static bool parse_quantile(const char *word, size_t len, double *q)
+{
+	char text[16];
+	double pct;
+	char *end;
+
+	if (len < 2 || len >= sizeof(text) || word[0] != 'p')
+		return false;
+	memcpy(text, word + 1, len - 1);
+	text[len - 1] = '\0';
+	if (strspn(text, "0123456789.") != len - 1 || text[0] == '.')
+		return false;
+	pct = strtod(text, &end);
+	if (*end || pct <= 0 || pct >= 100)
+		return false;
+	/* The double next to 0.99 and the like, as constants are. */
+	*q = round(pct * 1e10) / 1e12;
+	for (int i = 0; i < SIDE_QUANTILES; i++)
+		if (fabs(*q - side_quantiles[i]) < 1e-12)
+			*q = side_quantiles[i];
+	return true;
+}
+
+bool figure__parse(const char *word, size_t len, struct figure *out)
+{
+	out->q = 0;
+	for (int k = 0; k < FIG_KINDS; k++)
+		if (names[k] && strlen(names[k]) == len && !memcmp(names[k], word, len)) {
+			out->kind = k;
+			return true;
+		}
+	out->kind = FIG_QUANTILE;
+	return parse_quantile(word, len, &out->q);
+}
+
+char *figure__name(char buf[FIGURE_NAME], struct figure f)
+{
+	if (f.kind == FIG_QUANTILE)
+		snprintf(buf, FIGURE_NAME, "p%.12g", f.q * 100);
+	else
+		snprintf(buf, FIGURE_NAME, "%s", names[f.kind]);
+	return buf;
+}
+
+enum figure_dim figure__dim(struct figure f, enum side_class class)
+{
+	switch (f.kind) {
+	case FIG_RATE:
+		return DIM_RATE;
+	case FIG_SHARE:
+	case FIG_TOTAL_RATE:
+	case FIG_SELF_RATE:
+		return DIM_SHARE;
+	case FIG_TOTAL:
+	case FIG_SELF:
+	case FIG_SELF_MEAN:
+	case FIG_MIN:
+	case FIG_MEAN:
+	case FIG_QUANTILE:
+	case FIG_MAX:
+		return class == SIDE_VALUE ? DIM_VALUE : DIM_TIME;
+	default:
+		return DIM_COUNT;
+	}
+}
+
+bool figure__is_fact(struct figure f)
+{
+	return figure__dim(f, SIDE_TIME) == DIM_COUNT;
+}
+
+static void absent(struct estimate *out, const char *why)
+{
+	out->state = EST_ABSENT;
+	out->why = why;
+}
+
+static void known(struct estimate *out, double value)
+{
+	out->state = EST_KNOWN;
+	out->value = value;
+}
+
+static void too_few(struct estimate *out, uint64_t needs)
+{
+	out->state = EST_TOO_FEW;
+	out->needs = needs;
+}
+
+static void bounds(struct estimate *out, double lo, double hi)
+{
+	/* An estimate from windows and a value from all of them differ in the last digits. */
+	out->ci.lo = lo < out->value ? lo : out->value;
+	out->ci.hi = hi > out->value ? hi : out->value;
+	out->has_interval = true;
+}
+
+static void fact(struct estimate *out, uint64_t n, const char *why)
+{
+	if (n == SIDE_UNKNOWN)
+		absent(out, why);
+	else
+		known(out, n);
+}
+
+static uint64_t in_buckets(const struct side_item *it)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < it->nbuckets; i++)
+		n += it->buckets[i].n;
+	return n;
+}
+
+/* Rank k = 1 .. of a histogram: the edge of its bucket on the side asked for. */
+static double bucket_rank(const struct side_item *it, uint64_t k, bool upper)
+{
+	size_t i = 0;
+	double v;
+
+	while (i + 1 < it->nbuckets && k > it->buckets[i].n)
+		k -= it->buckets[i++].n;
+	v = upper ? it->buckets[i].hi : it->buckets[i].lo;
+	return v < it->min ? it->min : v > it->max ? it->max : v;
+}
+
+static double item_rank(const struct side_item *it, uint64_t k, uint64_t n, bool upper)
+{
+	if (k < 1)
+		return -INFINITY;
+	if (k > n)
+		return INFINITY;
+	return it->dist ? (double)dist__rank(it->dist, k) : bucket_rank(it, k, upper);
+}
+
+static double item_deff(const struct side *s, const struct side_item *it, double q,
+			const struct confidence *c)
+{
+	for (size_t i = 0; it->windows && i < s->nq; i++)
+		if (s->q[i] == q)
+			return design_effect(it->windows->above[i], it->windows->count, c);
+	return 1;
+}
+
+/* How many values support it. */
+static uint64_t quantile_needs(double q)
+{
+	return ceil(1 / (1 - q) - 1e-6);
+}
+
+static void estimate_quantile(const struct side *s, const struct side_item *it, double q,
+			      const struct confidence *c, struct estimate *out)
+{
+	uint64_t lo, hi;
+	long double v;
+
+	out->needs = quantile_needs(q);
+	if (it->dist) {
+		out->n = dist__count(it->dist) - dist__nan(it->dist);
+		if (!dist__quantile(it->dist, q, &v))
+			return too_few(out, out->needs);
+		known(out, (double)v);
+		/* The windows did not see all of it: what they say is of something else. */
+		if (!it->windows)
+			return;
+	} else {
+		int i = 0;
+
+		out->n = it->nbuckets ? in_buckets(it) : it->count;
+		while (i < SIDE_QUANTILES && side_quantiles[i] != q)
+			i++;
+		if (i < SIDE_QUANTILES ? isnan(it->q[i])
+				       : it->nbuckets && !rank_of_quantile(out->n, q))
+			return too_few(out, out->needs);
+		if (i == SIDE_QUANTILES && !it->nbuckets)
+			return absent(out, "a summary has p50 p90 p99 p99.9 p99.99 only");
+		if (i < SIDE_QUANTILES) {
+			known(out, it->q[i]);
+		} else {
+			uint64_t k = rank_of_quantile(out->n, q);
+
+			known(out, (bucket_rank(it, k, false) + bucket_rank(it, k, true)) / 2);
+		}
+		if (!it->nbuckets)
+			return;
+	}
+	quantile_ranks(out->n, q, item_deff(s, it, q, c), c, &lo, &hi);
+	bounds(out, item_rank(it, lo, out->n, false), item_rank(it, hi, out->n, true));
+}
+
+/* The spread of a histogram, taking each value for the middle of its bucket. */
+static void mean_bounds_of_buckets(const struct side_item *it, const struct confidence *c,
+				   struct estimate *out)
+{
+	double sum = 0, n = in_buckets(it), half;
+
+	for (size_t i = 0; i < it->nbuckets; i++) {
+		double d = (it->buckets[i].lo + it->buckets[i].hi) / 2 - out->value;
+
+		sum += d * d * it->buckets[i].n;
+	}
+	half = n > 1 ? c->z * sqrt(sum / (n - 1) / n) : INFINITY;
+	bounds(out, out->value - half, out->value + half);
+}
+
+static void ratio_bounds(const double *num, const double *den, const struct confidence *c,
+			 double scale, bool not_negative, struct estimate *out)
+{
+	struct interval ci;
+
+	if (!ratio_interval(num, den, c, &ci))
+		return;
+	ci.lo *= scale;
+	ci.hi *= scale;
+	bounds(out, not_negative && ci.lo < 0 ? 0 : ci.lo, ci.hi);
+}
+
+static void window_counts(const struct side_item *it, double out[INTERVAL_WINDOWS])
+{
+	for (int w = 0; w < INTERVAL_WINDOWS; w++)
+		out[w] = it->windows->count[w];
+}
+
+static void estimate_mean(const struct side_item *it, double sum, bool self,
+			  const struct confidence *c, struct estimate *out)
+{
+	double den[INTERVAL_WINDOWS];
+
+	known(out, sum / out->n);
+	if (it->windows) {
+		window_counts(it, den);
+		ratio_bounds(self ? it->windows->self : it->windows->total, den, c, 1,
+			     it->class == SIDE_TIME, out);
+	} else if (it->nbuckets && !self) {
+		mean_bounds_of_buckets(it, c, out);
+	}
+}
+
+/* A sum over the recording, per `per` seconds of it. */
+static void estimate_sum(const struct side *s, const struct side_item *it, double sum,
+			 const double *windows, double per, const struct confidence *c,
+			 struct estimate *out)
+{
+	if (s->seconds <= 0)
+		return too_few(out, 1);
+	known(out, sum * per / s->seconds);
+	if (windows)
+		ratio_bounds(windows, NULL, c, INTERVAL_WINDOWS * per / s->seconds,
+			     it->class != SIDE_VALUE, out);
+}
+
+/* The time of an item that shares refer to, by window; false: not known. */
+static bool add_time_windows(const struct side *s, size_t item, double *sum)
+{
+	const struct side_item *it = &s->items[item];
+
+	if (it->time <= it->total) {
+		if (!it->windows)
+			return it->total == 0;
+		for (int w = 0; w < INTERVAL_WINDOWS; w++)
+			sum[w] += it->windows->total[w];
+		return true;
+	}
+	/* It never ended: its children, which come behind it. */
+	for (size_t i = item + 1; i < s->n; i++)
+		if (s->items[i].parent == item && s->items[i].class == SIDE_TIME &&
+		    !add_time_windows(s, i, sum))
+			return false;
+	return true;
+}
+
+static bool add_root_windows(const struct side *s, double *sum)
+{
+	for (size_t i = s->nspans; i < s->n; i++)
+		if (s->items[i].parent == SIDE_NONE && s->items[i].class == SIDE_TIME &&
+		    !add_time_windows(s, i, sum))
+			return false;
+	return true;
+}
+
+/* Another node of the same span is around this one: its time counts already. */
+static bool is_recursion(const struct side *s, size_t node)
+{
+	uint32_t span = s->items[node].span;
+
+	for (size_t i = s->items[node].parent; i != SIDE_NONE; i = s->items[i].parent)
+		if (s->items[i].span == span)
+			return true;
+	return false;
+}
+
+/*
+ * A span: of the time of all outermost spans, recursion counted once. A node: of the time of the
+ * node around it; an outermost one of that of all outermost spans.
+ */
+static void estimate_share(const struct side *s, size_t item, const struct confidence *c,
+			   struct estimate *out)
+{
+	const struct side_item *it = &s->items[item];
+	double num[INTERVAL_WINDOWS] = {0}, den[INTERVAL_WINDOWS] = {0}, time = it->time, of;
+	bool windows = s->trace, nested = it->node && it->parent != SIDE_NONE;
+
+	if (it->keyed)
+		return absent(out, "a keyed span nests in nothing: it has no share");
+	of = nested ? s->items[it->parent].time : s->roots_ns;
+	if (of <= 0)
+		return too_few(out, 1);
+	if (it->node) {
+		windows = windows && add_time_windows(s, item, num);
+	} else {
+		time = 0;
+		for (size_t i = s->nspans; i < s->n; i++) {
+			if (s->items[i].span != item || is_recursion(s, i))
+				continue;
+			time += s->items[i].time;
+			windows = windows && add_time_windows(s, i, num);
+		}
+	}
+	known(out, time < of ? time / of : 1);
+	windows =
+	    windows && (nested ? add_time_windows(s, it->parent, den) : add_root_windows(s, den));
+	if (windows)
+		ratio_bounds(num, den, c, 1, true, out);
+	if (out->has_interval && out->ci.hi > 1)
+		out->ci.hi = 1;
+}
+
+static void estimate_rate(const struct side *s, const struct side_item *it,
+			  const struct confidence *c, struct estimate *out)
+{
+	double num[INTERVAL_WINDOWS];
+
+	if (it->windows)
+		window_counts(it, num);
+	estimate_sum(s, it, it->count, it->windows ? num : NULL, 1, c, out);
+}
+
+/* Durations and plain numbers. */
+static void estimate_measure(const struct side *s, size_t item, struct figure f,
+			     const struct confidence *c, struct estimate *out)
+{
+	const struct side_item *it = &s->items[item];
+	bool self = f.kind == FIG_SELF || f.kind == FIG_SELF_RATE || f.kind == FIG_SELF_MEAN;
+	double sum = self ? it->self : it->total, per = 1e-9;
+	const double *windows = NULL;
+
+	if (it->windows)
+		windows = self ? it->windows->self : it->windows->total;
+	if (it->class == SIDE_INSTANT)
+		return absent(out, "an instant has no duration");
+	if (it->class == SIDE_VALUE && (self || f.kind == FIG_TOTAL_RATE || f.kind == FIG_SHARE))
+		return absent(out, "a value is no time");
+	if (self && it->keyed)
+		return absent(out, "a keyed span nests in nothing: it has no self time");
+	switch (f.kind) {
+	case FIG_SHARE:
+		return estimate_share(s, item, c, out);
+	case FIG_TOTAL:
+	case FIG_SELF:
+		per = s->seconds; /* what another recording as long as this would have */
+				  /* fall through */
+	case FIG_TOTAL_RATE:
+	case FIG_SELF_RATE:
+		return estimate_sum(s, it, sum, windows, per, c, out);
+	default:
+		break;
+	}
+	out->n = it->dist	? dist__count(it->dist) - dist__nan(it->dist)
+		 : it->nbuckets ? in_buckets(it)
+				: it->count;
+	if (!it->measured || !out->n)
+		return too_few(out, f.kind == FIG_QUANTILE ? quantile_needs(f.q) : 1);
+	if (f.kind == FIG_QUANTILE && it->node && !s->trace)
+		absent(out, "a summary has no percentiles of places in the tree");
+	else if (f.kind == FIG_QUANTILE)
+		estimate_quantile(s, it, f.q, c, out);
+	else if (f.kind == FIG_MIN || f.kind == FIG_MAX)
+		known(out, f.kind == FIG_MIN ? it->min : it->max);
+	else
+		estimate_mean(it, sum, self, c, out);
+}
+
+void side__estimate(const struct side *s, size_t item, struct figure f, const struct confidence *c,
+		    struct estimate *out)
+{
+	const struct side_item *it = &s->items[item];
+	const char *unknown = !s->trace	 ? "the summary does not say"
+			      : s->clean ? "the trace does not say"
+					 : "not known: the recording was cut short";
+
+	memset(out, 0, sizeof(*out));
+	out->n = it->count;
+	if (it->node && f.kind >= FIG_LOST && f.kind <= FIG_ABANDONED)
+		return absent(out, "told by span, not by place in the tree");
+	switch (f.kind) {
+	case FIG_COUNT:
+		return known(out, it->count);
+	case FIG_LOST:
+		return fact(out, it->lost, unknown);
+	case FIG_OPEN:
+		return fact(out, it->open, unknown);
+	case FIG_ORPHAN_ENDS:
+		return fact(out, it->orphan_ends, unknown);
+	case FIG_ABANDONED:
+		return fact(out, it->abandoned, unknown);
+	case FIG_RATE:
+		return estimate_rate(s, it, c, out);
+	default:
+		return estimate_measure(s, item, f, c, out);
+	}
+}
