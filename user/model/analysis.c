@@ -56,13 +56,18 @@ static int window_value(const struct an_span *s, struct an_window *w, uint64_t v
 	return w->hist ? hist__add(w->hist, value) : -ENOMEM;
 }
 
+static int add_duration(struct dist **d, struct dist_pool *p, uint64_t ns)
+{
+	if (!*d)
+		*d = dist__new(p, QBPF_HIST_NS);
+	return *d ? dist__add(*d, ns, 1) : -ENOMEM;
+}
+
 int an__add_interval(struct an_build *b, struct an_span *s, uint64_t at_ns, uint64_t ns)
 {
 	struct an_window *w = window_of(b, s, at_ns);
 
-	if (!s->dist)
-		s->dist = dist__new(b->pool, QBPF_HIST_NS);
-	if (!w || !s->dist || dist__add(s->dist, ns, 1))
+	if (!w || add_duration(&s->dist, b->pool, ns))
 		return -ENOMEM;
 	return window_value(s, w, ns);
 }
@@ -146,9 +151,10 @@ static int add_span(struct an_build *b, struct an_span *s, const struct event *e
 	n->count++;
 	n->total_ns += ns;
 	n->self_ns += self;
-	if (!n->dist)
-		n->dist = dist__new(b->pool, QBPF_HIST_NS);
-	err = n->dist ? dist__add(n->dist, ns, 1) : -ENOMEM;
+	err = add_duration(&n->dist, b->node_pool ? b->node_pool : b->pool, ns);
+	/* Else the span's follow from its places'. */
+	if (!err && b->node_pool)
+		err = add_duration(&s->dist, b->pool, ns);
 	return err ? err : window_value(s, w, ns);
 }
 
@@ -293,6 +299,26 @@ static void plan_windows(struct an_build *b)
 	b->window_ns = (b->a.end_ns - b->a.start_ns) / b->a.nwindows + 1;
 }
 
+/*
+ * With places for each thread apart, of which there may be very many, the spans have distributions of
+ * their own, so that these stay exact for longer.
+ */
+static int plan_memory(struct an_build *b)
+{
+	size_t bytes = b->opts.pool_bytes ? b->opts.pool_bytes : POOL_BYTES;
+	size_t windows = b->a.nwindows * b->info->nspans * WINDOW_BYTES;
+
+	bytes = windows < bytes / 2 ? bytes - windows : bytes / 2;
+	if (b->opts.per_thread) {
+		bytes /= 2;
+		b->node_pool = dist_pool__new(bytes);
+		if (!b->node_pool)
+			return -ENOMEM;
+	}
+	b->pool = dist_pool__new(bytes);
+	return b->pool ? 0 : -ENOMEM;
+}
+
 static int find_root(struct an_build *b, struct err *e)
 {
 	if (!b->opts.root)
@@ -309,25 +335,20 @@ static int prepare(struct an_build *b, struct err *e)
 {
 	const struct trace_info *info = b->info;
 	int err = find_root(b, e);
-	size_t windows;
 
 	if (err)
 		return err;
 	plan_windows(b);
-	windows = b->a.nwindows * info->nspans * WINDOW_BYTES;
 	if (!b->opts.tree_max)
 		b->opts.tree_max = TREE_MAX;
-	if (!b->opts.pool_bytes)
-		b->opts.pool_bytes = POOL_BYTES;
 	b->next_id = 1;
 	b->a.info = info;
 	b->a.spans = calloc(info->nspans + 1, sizeof(*b->a.spans));
 	b->gather = calloc(info->nspans + 1, sizeof(*b->gather));
 	b->threads = calloc(info->nthreads + 1, sizeof(*b->threads));
 	b->instants = calloc(b->a.nwindows, sizeof(*b->instants));
-	b->pool = dist_pool__new(windows < b->opts.pool_bytes / 2 ? b->opts.pool_bytes - windows
-								  : b->opts.pool_bytes / 2);
-	if (!b->a.spans || !b->gather || !b->threads || !b->instants || !b->pool)
+	err = plan_memory(b);
+	if (!b->a.spans || !b->gather || !b->threads || !b->instants || err)
 		return err_set(e, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < info->nspans; i++)
 		b->a.spans[i].def = &info->spans[i];
@@ -444,5 +465,6 @@ void analysis__free(struct analysis *a)
 	free(a->spans);
 	snapshot__free(a->kernel);
 	dist_pool__free(b->pool);
+	dist_pool__free(b->node_pool);
 	free(b);
 }

@@ -45,7 +45,8 @@ struct an_build {
 	struct trace_reader *reader;
 	const struct trace_info *info;
 	struct dist_pool *pool;
-	uint32_t root; /* id of opts.root; 0: not given */
+	struct dist_pool *node_pool; /* of nodes of each thread apart; else NULL */
+	uint32_t root;		     /* id of opts.root; 0: not given */
 	/* while it is being put together */
 	struct an_gather *gather; /* by span */
 	struct an_thread *threads;

@@ -259,5 +259,5 @@ int an__finish_nodes(struct an_build *b)
 	id_map__clear(&b->place_at);
 	if (b->a.nnodes)
 		qsort(b->a.nodes, b->a.nnodes, sizeof(*b->a.nodes), compare_nodes);
-	return merge_dists(b);
+	return b->node_pool ? 0 : merge_dists(b);
 }
