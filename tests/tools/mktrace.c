@@ -75,16 +75,17 @@ uint32_t make_span(struct maker *m, const char *name, uint8_t kind, uint8_t hist
 	return ++m->nspans;
 }
 
-uint32_t make_thread(struct maker *m, uint32_t tid, const char *name)
+uint32_t make_thread(struct maker *m, uint32_t tid, const char *name, uint64_t start_ns)
 {
 	struct trace_thread t = {
-	    .tgid = MAKE_TGID, .tid = tid, .name = (char *)name, .start_ns = m->start_ns};
+	    .tgid = MAKE_TGID, .tid = tid, .name = (char *)name, .start_ns = start_ns};
 	int err;
 
 	m->threads = realloc(m->threads, (m->nthreads + 1) * sizeof(*m->threads));
 	if (!m->threads)
 		die("thread", -ENOMEM);
-	m->threads[m->nthreads] = (struct made_thread){.clock_ns = m->start_ns, .tid = tid};
+	m->threads[m->nthreads] =
+	    (struct made_thread){.clock_ns = start_ns, .start_ns = start_ns, .tid = tid};
 	err = trace_writer__thread(m->writer, m->nthreads, &t);
 	if (err)
 		die("thread", err);
@@ -96,7 +97,7 @@ void make_thread_end(struct maker *m, uint32_t thread, const char *name)
 	struct trace_thread t = {.tgid = MAKE_TGID,
 				 .tid = m->threads[thread].tid,
 				 .name = (char *)name,
-				 .start_ns = m->start_ns,
+				 .start_ns = m->threads[thread].start_ns,
 				 .end_ns = m->threads[thread].clock_ns};
 	int err = trace_writer__thread(m->writer, thread, &t);
 
@@ -104,19 +105,49 @@ void make_thread_end(struct maker *m, uint32_t thread, const char *name)
 		die("thread", err);
 }
 
+static uint32_t node_hash(uint32_t parent, uint32_t span)
+{
+	return (uint32_t)((((uint64_t)parent << 32 | span) * 0x9e3779b97f4a7c15ull) >> 40);
+}
+
+/* Twice as many slots as nodes at least: id of the node, 0: free. */
+static void grow_node_slots(struct maker *m)
+{
+	uint32_t mask = m->node_mask ? m->node_mask * 2 + 1 : 1023;
+
+	free(m->node_slots);
+	m->node_slots = calloc(mask + 1, sizeof(*m->node_slots));
+	m->nodes = realloc(m->nodes, (mask + 1) / 2 * sizeof(*m->nodes));
+	if (!m->node_slots || !m->nodes)
+		die("node", -ENOMEM);
+	m->node_mask = mask;
+	for (uint32_t i = 0; i < m->nnodes; i++) {
+		uint32_t slot = node_hash(m->nodes[i].parent, m->nodes[i].span) & mask;
+
+		while (m->node_slots[slot])
+			slot = (slot + 1) & mask;
+		m->node_slots[slot] = i + 1;
+	}
+}
+
 uint32_t make_node(struct maker *m, uint32_t parent, uint32_t span)
 {
 	struct trace_node n = {.parent = parent, .span = span};
+	uint32_t slot;
 	int err;
 
-	for (uint32_t i = 0; i < m->nnodes; i++)
-		if (m->nodes[i].parent == parent && m->nodes[i].span == span)
-			return i + 1;
-	m->nodes = realloc(m->nodes, (m->nnodes + 1) * sizeof(*m->nodes));
-	if (!m->nodes)
-		die("node", -ENOMEM);
+	if (m->nnodes >= m->node_mask / 2)
+		grow_node_slots(m);
+	slot = node_hash(parent, span) & m->node_mask;
+	for (; m->node_slots[slot]; slot = (slot + 1) & m->node_mask) {
+		const struct trace_node *known = &m->nodes[m->node_slots[slot] - 1];
+
+		if (known->parent == parent && known->span == span)
+			return known->id;
+	}
 	n.id = m->nnodes + 1;
 	m->nodes[m->nnodes++] = n;
+	m->node_slots[slot] = n.id;
 	err = trace_writer__node(m->writer, &n);
 	if (err)
 		die("node", err);
@@ -185,26 +216,85 @@ void make_event(struct maker *m, const struct event *ev)
 
 /* --- a call tree, run again and again ----------------------------------------------------------- */
 
-/* Runs branch i of the tree on a thread, below `parent`; returns its duration. */
-uint64_t make_run(struct maker *m, uint32_t thread, const struct branch *tree, uint32_t i,
+uint64_t make_run(struct maker *m, const struct run *r, const struct branch *tree, uint32_t i,
 		  uint32_t parent, uint16_t depth)
 {
 	const struct branch *b = &tree[i];
-	uint64_t *clock = &m->threads[thread].clock_ns;
-	struct event ev = {.kind = EVENT_SPAN, .span = b->span, .thread = thread, .depth = depth};
-	uint64_t self = (uint64_t)((double)make_jitter(m, b->self_ns) * m->factors[b->span - 1]);
+	uint32_t span = r->spans[b->span];
+	struct event ev = {.kind = EVENT_SPAN, .span = span, .thread = r->thread, .depth = depth};
+	uint64_t *clock = &m->threads[r->thread].clock_ns;
+	uint64_t self = (uint64_t)((double)make_jitter(m, b->self_ns) * m->factors[span - 1]);
 	uint64_t gap = self / (b->nchildren + 1);
 
-	ev.node = make_node(m, parent, b->span);
+	ev.node = make_node(m, parent, span);
 	ev.start_ns = *clock;
 	*clock += gap;
 	for (uint32_t c = 0; c < b->nchildren; c++) {
-		ev.child_ns += make_run(m, thread, tree, b->first_child + c, ev.node, depth + 1);
+		ev.child_ns += make_run(m, r, tree, b->first_child + c, ev.node, depth + 1);
 		*clock += gap;
 	}
 	ev.end_ns = *clock;
 	make_event(m, &ev);
 	return ev.end_ns - ev.start_ns;
+}
+
+/* --- shapes ------------------------------------------------------------------------------------- */
+
+static void add_runs(struct maker *m, const struct shape *shape, const uint32_t *spans)
+{
+	char name[32];
+
+	for (uint32_t t = 0; t < m->want_threads; t++) {
+		struct run *r;
+
+		m->runs = realloc(m->runs, (m->nruns + 1) * sizeof(*m->runs));
+		if (!m->runs)
+			die("run", -ENOMEM);
+		r = &m->runs[m->nruns];
+		snprintf(name, sizeof(name), "worker-%u", m->nruns);
+		*r = (struct run){.shape = shape, .spans = spans, .number = m->nruns};
+		r->name = shape->thread_name ? shape->thread_name : strdup(name);
+		r->thread = make_thread(m, MAKE_TGID + m->nruns, r->name, m->start_ns);
+		m->nruns++;
+	}
+}
+
+static struct run *next_run(struct maker *m, uint32_t turn)
+{
+	struct run *first = &m->runs[turn % m->nruns];
+
+	/* Threads of one shape stay together by themselves. */
+	if (m->shape->setup)
+		return first;
+	for (uint32_t i = 0; i < m->nruns; i++)
+		if (m->threads[m->runs[i].thread].clock_ns < m->threads[first->thread].clock_ns)
+			first = &m->runs[i];
+	return first;
+}
+
+static void run_shapes(struct maker *m)
+{
+	uint32_t turn = 0;
+
+	/* A shape without a setup of its own is all others together. */
+	for (const struct shape *s = make_shapes; s->name; s++)
+		if (s->setup && (s == m->shape || (!m->shape->setup && !s->alone))) {
+			uint32_t *spans = calloc(m->depth + 4096, sizeof(*spans));
+
+			if (!spans)
+				die("shape", -ENOMEM);
+			s->setup(m, spans);
+			add_runs(m, s, spans);
+		}
+	while (m->left) {
+		struct run *r = next_run(m, turn++);
+
+		r->shape->step(m, r);
+		r->steps++;
+	}
+	for (uint32_t i = 0; i < m->nruns; i++)
+		if (m->runs[i].shape->finish)
+			m->runs[i].shape->finish(m, &m->runs[i]);
 }
 
 /* --- options ------------------------------------------------------------------------------------ */
@@ -338,7 +428,8 @@ static void begin(struct maker *m, const char *path)
 					.end = 0x480000,
 					.off = 0x1000};
 	struct trace_process process = {.tgid = MAKE_TGID,
-					.comm = "strategy",
+					.comm =
+					    (char *)(m->shape->comm ? m->shape->comm : "strategy"),
 					.exe = "/opt/made/strategy",
 					.start_ns = m->start_ns};
 	struct err e;
@@ -376,7 +467,15 @@ static void end(struct maker *m)
 	free(m->window_lost);
 	free(m->factors);
 	free(m->threads);
+	for (uint32_t i = 0; i < m->nruns; i++) {
+		if (!m->runs[i].shape->thread_name)
+			free(m->runs[i].name);
+		if (i % m->want_threads == 0)
+			free((void *)m->runs[i].spans);
+	}
+	free(m->runs);
 	free(m->nodes);
+	free(m->node_slots);
 }
 
 int main(int argc, char **argv)
@@ -393,7 +492,7 @@ int main(int argc, char **argv)
 	begin(&m, argv[optind]);
 	if (m.shape->lost_in && !m.lost_in)
 		m.lost_in = m.shape->lost_in;
-	m.shape->run(&m);
+	run_shapes(&m);
 	end(&m);
 	return 0;
 }

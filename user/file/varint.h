@@ -51,7 +51,7 @@ static inline bool varint__get(const uint8_t **p, uint64_t *v)
 /* The difference of two numbers modulo 2^64: small ones, of either sign, become small. */
 static inline uint64_t zigzag(uint64_t diff)
 {
-	return diff << 1 ^ (uint64_t)((int64_t)diff >> 63);
+	return diff << 1 ^ (0 - (diff >> 63));
 }
 
 static inline uint64_t unzigzag(uint64_t v)
