@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* budget.c - reading rules, from arguments and files. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,21 +97,19 @@ static int parse_span(struct rule *r, const char *text, size_t len, const struct
 	return r->span ? 0 : err_set(e, -ENOMEM, "out of memory");
 }
 
-/* Both readings fail: no span could ever make sense of it. */
+/* No reading of it, as a time or as a plain number, could ever make sense. */
 static const char *senseless(const struct rule *r)
 {
 	struct quantity out, baseline = {.value = 1, .ci = {1, 1}};
 	const char *why = NULL;
 
-	for (int class = SIDE_TIME; class <= SIDE_VALUE; class ++) {
-		bool time = figure__dim(r->figure, class) == DIM_TIME;
-
-		baseline.is_time = time;
-		why = limit__eval(r->limit, time, &baseline, &out);
-		if (!why)
+	for (enum side_class c = SIDE_TIME; c <= SIDE_VALUE; c++) {
+		baseline.is_time = figure__dim(r->figure, c) == DIM_TIME;
+		why = limit__eval(r->limit, baseline.is_time, &baseline, &out);
+		if (!why || (isnan(out.value) && limit__has_baseline(r->limit)))
 			return NULL;
 	}
-	return limit__has_baseline(r->limit) && !strncmp(why, "it divides", 10) ? NULL : why;
+	return why;
 }
 
 static int parse_rule(struct rule *r, const char *text, size_t len, const struct place *p,

@@ -63,7 +63,8 @@ int limit__parse(const char *text, size_t len, size_t at, struct limit **out, si
 void limit__free(struct limit *l);
 bool limit__has_baseline(const struct limit *l);
 /* NULL, or why it makes no sense: a time that has no unit, one time by another. `want_time`: what
- * the figure is; `baseline` may be NULL when it is not used. */
+ * the figure is; `baseline` may be NULL when it is not used. out->value is NAN when it is a matter
+ * of values, which another baseline may not have. */
 const char *limit__eval(const struct limit *l, bool want_time, const struct quantity *baseline,
 			struct quantity *out);
 

@@ -254,8 +254,10 @@ static const char *binary(struct quantity *a, const struct quantity *b, enum op_
 	case OP_DIV:
 		if (b->is_time && !a->is_time)
 			return "a number by a time is no limit";
-		if (b->ci.lo <= 0 && b->ci.hi >= 0)
+		if (b->ci.lo <= 0 && b->ci.hi >= 0) {
+			a->value = NAN;
 			return "it divides by what may be zero";
+		}
 		multiply(a, &inverse);
 		a->is_time &= !b->is_time;
 		return NULL;
@@ -296,13 +298,17 @@ const char *limit__eval(const struct limit *l, bool want_time, const struct quan
 		default:
 			top--;
 			why = binary(&top[-1], top, op->kind);
-			if (why)
+			if (why) {
+				out->value = top[-1].value;
 				return why;
+			}
 		}
 	}
 	*out = top[-1];
-	if (!isfinite(out->value))
+	if (!isfinite(out->value)) {
+		out->value = NAN;
 		return "the limit is beyond any number";
+	}
 	if (isnan(out->ci.lo) || isnan(out->ci.hi))
 		out->ci = (struct interval){-INFINITY, INFINITY};
 	if (want_time && !out->is_time && out->value != 0)
