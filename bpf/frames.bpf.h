@@ -24,6 +24,7 @@
 #define QBPF_FRAMES_BPF_H
 
 #include "cells.bpf.h"
+#include "stream.bpf.h"
 
 /* A cookie's span and role, without its site. */
 #define COOKIE_WHAT(c)	 ((__u32)(c))
@@ -133,6 +134,8 @@ static __always_inline void open_frame(struct qbpf_thread *t, __u64 cookie, __u6
 	f->base = is_function(cookie) ? sp : base;
 	f->child_ns = 0;
 	*(volatile __u64 *)&f->start_ns = 0;
+	if (cfg_stream && (cfg_sample > 1 || cfg_slow))
+		stream_open(t, d, span);
 	t->depth = d + 1;
 	f->start_ns = bpf_ktime_get_ns();
 }
@@ -145,8 +148,10 @@ static __always_inline void close_frame(struct qbpf_thread *t, __u32 i, __u64 no
 					bool keep_above)
 {
 	struct qbpf_frame *f = frame_at(t, i);
-	__u64 ns = now_ns - f->start_ns, child_ns = f->child_ns;
+	__u64 start_ns = f->start_ns, ns = now_ns - start_ns, child_ns = f->child_ns;
 	__u32 span = QBPF_COOKIE_SPAN(f->cookie), node = f->node;
+	__u32 how = cfg_stream ? frame_how(f) : 0, mark = f->mark;
+	bool outlives = false;
 
 	if ((__s64)ns < 0)
 		ns = 0;
@@ -156,7 +161,7 @@ static __always_inline void close_frame(struct qbpf_thread *t, __u32 i, __u64 no
 		below->child_ns += ns;
 		/* Rare: the frame below was closed before this one. */
 		if (!below->cookie)
-			keep_above = true;
+			keep_above = outlives = true;
 	}
 	if (keep_above || t->depth != i + 1 || t->over) {
 		if (!keep_above)
@@ -167,6 +172,19 @@ static __always_inline void close_frame(struct qbpf_thread *t, __u32 i, __u64 no
 		t->depth = i;
 	}
 	span_add(span, node, ns, child_ns);
+	if (cfg_stream) {
+		struct qbpf_record r = {
+		    .type = outlives ? QBPF_RECORD_ASIDE : QBPF_RECORD_SPAN,
+		    .depth = i,
+		    .span = span,
+		    .node = node,
+		    .start_ns = start_ns,
+		    .end_ns = start_ns + ns,
+		    .child_ns = child_ns,
+		};
+
+		stream_add(t, &r, mark, how);
+	}
 }
 
 #endif

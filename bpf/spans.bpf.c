@@ -45,6 +45,22 @@ static __always_inline bool end_aside(struct qbpf_thread *t, __u32 span, __u64 s
 		return false;
 	f = aside_at(t, i);
 	span_add(span, f->node, now_ns - f->start_ns, f->child_ns);
+	if (cfg_stream) {
+		struct qbpf_record r = {
+		    .type = QBPF_RECORD_ASIDE,
+		    .span = span,
+		    .node = f->node,
+		    .start_ns = f->start_ns,
+		    .end_ns = now_ns,
+		    .child_ns = f->child_ns,
+		};
+		__u32 how = f->skip ? HOW_SKIP : f->watched ? HOW_WATCHED : 0, mark = f->mark;
+
+		/* Not inside what was open around its begin, but what is now. */
+		if (t->depth && frame_at(t, t->depth - 1)->inside)
+			how |= HOW_INSIDE;
+		stream_add(t, &r, mark, how);
+	}
 	aside_remove(t, i);
 	return true;
 }
@@ -177,10 +193,16 @@ static __always_inline void add_interval(__u32 span)
 	__sync_fetch_and_add(&sc->hist_overflow, 1);
 }
 
-static __always_inline int instant(struct pt_regs *ctx, __u32 span)
+/* A thread whose frames matter only if it has any; a recording knows threads by their storage. */
+static __always_inline struct qbpf_thread *thread_if_any(void)
 {
-	struct qbpf_thread *t = thread_get(0);
-	__u32 parent = QBPF_NODE_ROOT;
+	return thread_get(cfg_stream ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+}
+
+static __always_inline int instant(struct pt_regs *ctx, __u32 span, __u64 now_ns)
+{
+	struct qbpf_thread *t = thread_if_any();
+	__u32 parent = QBPF_NODE_ROOT, node;
 
 	add_interval(span);
 	if (t) {
@@ -188,7 +210,20 @@ static __always_inline int instant(struct pt_regs *ctx, __u32 span)
 		if (t->depth)
 			parent = frame_at(t, t->depth - 1)->node;
 	}
-	return instant_add(span, node_of(parent, span));
+	node = node_of(parent, span);
+	instant_add(span, node);
+	if (cfg_stream) {
+		struct qbpf_record r = {
+		    .type = QBPF_RECORD_INSTANT,
+		    .span = span,
+		    .node = node,
+		    .start_ns = now_ns,
+		    .end_ns = now_ns,
+		};
+
+		stream_alone(t, &r);
+	}
+	return 0;
 }
 
 static __always_inline const struct qbpf_arg *site_arg(__u64 cookie)
@@ -199,7 +234,7 @@ static __always_inline const struct qbpf_arg *site_arg(__u64 cookie)
 	return site ? &site->arg : NULL;
 }
 
-static __always_inline int value(struct pt_regs *ctx, __u64 cookie)
+static __always_inline int value(struct pt_regs *ctx, __u64 cookie, __u64 now_ns)
 {
 	const struct qbpf_arg *a = site_arg(cookie);
 	__u32 span = QBPF_COOKIE_SPAN(cookie), sign = 0;
@@ -208,6 +243,20 @@ static __always_inline int value(struct pt_regs *ctx, __u64 cookie)
 	if (!a || !read_arg(ctx, a, &v)) {
 		count_span(span, unreadable);
 		return 0;
+	}
+	if (cfg_stream) {
+		struct qbpf_record r = {
+		    .type = QBPF_RECORD_VALUE,
+		    .span = span,
+		    .start_ns = now_ns,
+		    .end_ns = now_ns,
+		    .arg = v,
+		};
+		struct qbpf_thread *t = thread_if_any();
+
+		if (t)
+			purge_marker(t, ctx);
+		stream_alone(t, &r);
 	}
 	if (a->flags & QBPF_ARG_FLOAT)
 		return value_add_f64(span, v);
@@ -252,19 +301,37 @@ static __always_inline int begin_key(struct pt_regs *ctx, __u64 cookie)
 static __always_inline int end_key(struct pt_regs *ctx, __u64 cookie, __u64 now_ns)
 {
 	struct qbpf_open_key key = {};
+	__u32 begin_tid = 0;
 	struct qbpf_open *open;
-	__u64 ns;
+	__u64 ns = 0;
 
 	if (!open_key(ctx, cookie, &key))
 		return 0;
 	open = bpf_map_lookup_elem(&keyed, &key);
-	ns = open ? now_ns - open->start_ns : 0;
+	if (open) {
+		ns = now_ns - open->start_ns;
+		begin_tid = open->tid;
+	}
 	/* Of several threads that end the same key, the one that removes it counts. */
 	if (!open || bpf_map_delete_elem(&keyed, &key)) {
 		count_span(key.span, orphan_ends);
 		return 0;
 	}
-	return value_add(key.span, (__s64)ns < 0 ? 0 : ns, 0);
+	if ((__s64)ns < 0)
+		ns = 0;
+	if (cfg_stream) {
+		struct qbpf_record r = {
+		    .type = QBPF_RECORD_KEYED,
+		    .span = key.span,
+		    .begin_tid = begin_tid,
+		    .start_ns = now_ns - ns,
+		    .end_ns = now_ns,
+		    .arg = key.value,
+		};
+
+		stream_alone(thread_if_any(), &r);
+	}
+	return value_add(key.span, ns, 0);
 }
 
 SEC("uprobe")
@@ -274,7 +341,8 @@ int on_site(struct pt_regs *ctx)
 	__u32 span = QBPF_COOKIE_SPAN(cookie), role = QBPF_COOKIE_ROLE(cookie);
 
 	if (role == QBPF_ROLE_END || role == QBPF_ROLE_RET_INSN || role == QBPF_ROLE_TAIL_JUMP ||
-	    role == QBPF_ROLE_KEY_END)
+	    role == QBPF_ROLE_KEY_END ||
+	    (cfg_stream && (role == QBPF_ROLE_INSTANT || role == QBPF_ROLE_VALUE)))
 		now_ns = bpf_ktime_get_ns();
 	if (not_ours(span))
 		return 0;
@@ -290,9 +358,9 @@ int on_site(struct pt_regs *ctx)
 	case QBPF_ROLE_TAIL_JUMP:
 		return leave_function(span, ctx->sp, now_ns);
 	case QBPF_ROLE_INSTANT:
-		return instant(ctx, span);
+		return instant(ctx, span, now_ns);
 	case QBPF_ROLE_VALUE:
-		return value(ctx, cookie);
+		return value(ctx, cookie, now_ns);
 	case QBPF_ROLE_KEY_BEGIN:
 		return begin_key(ctx, cookie);
 	case QBPF_ROLE_KEY_END:

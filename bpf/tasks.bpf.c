@@ -30,8 +30,11 @@ int BPF_PROG(on_thread_exit, struct task_struct *p)
 	__u64 id = bpf_get_current_pid_tgid();
 	__u32 tgid = id >> 32;
 
-	if (t)
+	if (t) {
+		if (cfg_stream)
+			stream_thread_over(t, QBPF_RECORD_EXIT);
 		frames_drop_all(t);
+	}
 	/* Two last threads may both see 0 here; who takes the target off the list tells. */
 	if (!BPF_CORE_READ(p, signal, live.counter) && !bpf_map_delete_elem(&targets, &tgid))
 		notify(QBPF_NOTICE_EXIT, tgid, id, 0);
@@ -68,8 +71,11 @@ int BPF_PROG(on_exec, struct task_struct *p)
 	struct qbpf_thread *t = bpf_task_storage_get(&threads, p, NULL, 0);
 	__u64 id = bpf_get_current_pid_tgid();
 
-	if (t)
+	if (t) {
+		if (cfg_stream)
+			stream_thread_over(t, QBPF_RECORD_EXEC);
 		frames_drop_all(t);
+	}
 	if (is_target(id >> 32))
 		notify(QBPF_NOTICE_EXEC, id >> 32, id, 0);
 	return 0;

@@ -18,6 +18,13 @@
  *   keyed        hash qbpf_open_key    -> qbpf_open        open spans that are paired by a key
  *   notices      ring buffer           -> qbpf_notice      "look at /proc again", never a span
  *
+ * and, while a recording is made (else they do not exist):
+ *
+ *   stream        ring buffer          -> qbpf_record      what ended, one by one
+ *   stream_counts per-CPU array span id -> qbpf_stream_counts what of that is not in the ring
+ *   slow_limits   array span id        -> u64              --slow: least ns + 1; 0: not watched
+ *   histories     task storage         -> qbpf_history     --slow: what may yet be recorded
+ *
  * A cell is created by the first hit on its CPU, so memory follows what really runs, not
  * spans x CPUs. Within a cell every update is atomic: on preemptible kernels two threads
  * can be inside the same program on one CPU.
@@ -181,14 +188,21 @@ struct qbpf_frame {
 	__u64 cookie;	/* of the site that opened it; 0: already closed, live frames above it */
 	__u32 node;
 	__u32 parent; /* node of the frame below */
+	__u32 mark;   /* --slow, watched: the thread's history at its begin, see qbpf_history */
+	__u8 watched; /* --slow: its span is */
+	__u8 inside;  /* --slow: as many of the frames up to this one are watched */
+	__u8 skip;    /* --sample: it is not recorded */
+	__u8 pad;
 };
 
 struct qbpf_thread {
-	__u32 depth;	  /* frames[0 .. depth) are open */
-	__u32 over;	  /* begins beyond QBPF_FRAMES_MAX that are still open */
-	__u32 naside;	  /* aside[0 .. naside) are open */
-	__u32 aside_turn; /* which of them makes room next */
-	__u32 generation; /* of `retired`, as these frames know it */
+	__u32 depth;	   /* frames[0 .. depth) are open */
+	__u32 over;	   /* begins beyond QBPF_FRAMES_MAX that are still open */
+	__u32 naside;	   /* aside[0 .. naside) are open */
+	__u32 aside_turn;  /* which of them makes room next */
+	__u32 generation;  /* of `retired`, as these frames know it */
+	__u32 sample_turn; /* 0: its next outermost span is recorded */
+	__u32 streamed;	   /* 1: some record of it is in the ring */
 	__u32 pad;
 	struct qbpf_frame frames[QBPF_FRAMES_MAX];
 	/* Markers' frames whose enclosing span has ended before them: open, but nothing nests in them. */
@@ -205,6 +219,71 @@ struct qbpf_open {
 	__u64 start_ns;
 	__u32 tid;
 	__u32 pad;
+};
+
+enum qbpf_record_type {
+	QBPF_RECORD_SPAN = 1,	 /* closed, nested */
+	QBPF_RECORD_ASIDE = 2,	 /* closed, after the span around it */
+	QBPF_RECORD_KEYED = 3,	 /* ended on this thread */
+	QBPF_RECORD_INSTANT = 4, /* start_ns = end_ns, as for VALUE */
+	QBPF_RECORD_VALUE = 5,
+	QBPF_RECORD_OPEN = 6, /* its thread or its program ended, or the recording: at end_ns */
+	QBPF_RECORD_EXIT = 7, /* the thread ended; of these two, span is 0 */
+	QBPF_RECORD_EXEC = 8, /* the thread runs another program now */
+};
+
+enum qbpf_record_flags {
+	QBPF_RECORD_FIRST = 1 << 0, /* no record of this thread came before: a tid may be reused */
+	QBPF_RECORD_KEEP = 1 << 1,  /* in a history: to be recorded, whatever the spans around do */
+};
+
+/* What ended, as the ring buffer `stream` carries it: each thread's in the order of their ends. */
+struct qbpf_record {
+	__u16 type;
+	__u16 size;  /* of the whole record */
+	__u16 depth; /* frames open around it */
+	__u16 flags;
+	__u32 span;
+	union {
+		__u32 node;	 /* 0: none */
+		__u32 begin_tid; /* KEYED */
+	};
+	__u32 tgid;
+	__u32 tid;
+	__u64 end_ns;
+	union {
+		struct {
+			__u64 start_ns;
+			union {
+				__u64 child_ns; /* SPAN, ASIDE, OPEN */
+				__u64
+				    arg; /* KEYED: the key. VALUE: an integer, or a double's bits */
+			};
+		};
+		char comm[16]; /* EXIT, EXEC */
+	};
+};
+
+/* What of a span is counted in the aggregates and is not in the ring. Sums over CPUs. */
+struct qbpf_stream_counts {
+	__u64 lost;    /* the ring was full, or the history */
+	__s64 skipped; /* by --sample and --slow; of one CPU it may be negative */
+	__u64 over;    /* --slow: watched and over the limit */
+};
+
+/*
+ * What has ended on a thread inside watched spans of --slow, until the outermost of them shows
+ * whether it is slow. A record's number is base + its index; base only grows.
+ */
+#define QBPF_HISTORY_MAX 512
+
+struct qbpf_history {
+	__u32 base;
+	__u32 n;
+	__u32 outer; /* frame of the outermost watched span */
+	__u32 pad;
+	__u64 min_ns; /* from which on that one is slow */
+	struct qbpf_record records[QBPF_HISTORY_MAX];
 };
 
 enum qbpf_notice_type {
@@ -249,8 +328,11 @@ _Static_assert(sizeof(struct qbpf_hist_cell) == 32 + 8 * QBPF_HIST_SUB, "abi");
 _Static_assert(sizeof(struct qbpf_node_cell) == 40, "abi");
 _Static_assert(sizeof(struct qbpf_span_counts) == 96, "abi");
 _Static_assert(sizeof(struct qbpf_arg) == 16, "abi");
-_Static_assert(sizeof(struct qbpf_frame) == 48, "abi");
-_Static_assert(sizeof(struct qbpf_thread) == 24 + 48 * (QBPF_FRAMES_MAX + QBPF_ASIDE_MAX), "abi");
+_Static_assert(sizeof(struct qbpf_frame) == 56, "abi");
+_Static_assert(sizeof(struct qbpf_thread) == 32 + 56 * (QBPF_FRAMES_MAX + QBPF_ASIDE_MAX), "abi");
+_Static_assert(sizeof(struct qbpf_record) == 48, "abi");
+_Static_assert(sizeof(struct qbpf_stream_counts) == 24, "abi");
+_Static_assert(sizeof(struct qbpf_history) == 24 + 48 * QBPF_HISTORY_MAX, "abi");
 _Static_assert(sizeof(struct qbpf_notice) == 32, "abi");
 _Static_assert(sizeof(struct qbpf_open_frame) == 32, "abi");
 _Static_assert(sizeof(struct qbpf_return_slot) == 32, "abi");
