@@ -209,14 +209,33 @@ static int add_instant(struct an_build *b, struct an_span *s, const struct event
 		   : 0;
 }
 
+/* Sorted as they come: there are few, and few that are kept. */
+static int keep_open(struct an_build *b, const struct event *ev)
+{
+	size_t at = b->a.nopen;
+
+	if (!b->a.open)
+		b->a.open = malloc((AN_OPEN_MAX + 1) * sizeof(*b->a.open));
+	if (!b->a.open)
+		return -ENOMEM;
+	if (at == AN_OPEN_MAX && ev->start_ns >= b->a.open[at - 1].start_ns)
+		return 0;
+	for (; at && b->a.open[at - 1].start_ns > ev->start_ns; at--)
+		b->a.open[at] = b->a.open[at - 1];
+	b->a.open[at] = *ev;
+	b->a.nopen += b->a.nopen < AN_OPEN_MAX;
+	return 0;
+}
+
 static int add_open(struct an_build *b, struct an_span *s, const struct event *ev)
 {
 	struct an_node *n;
 	int err;
 
 	s->open++;
-	if (!ev->node) /* keyed */
-		return 0;
+	err = keep_open(b, ev);
+	if (err || !ev->node) /* 0: keyed */
+		return err;
 	err = an__node(b, ev, &n);
 	return err ? err : an__enter(b, ev, n->id);
 }
@@ -462,6 +481,7 @@ void analysis__free(struct analysis *a)
 	free(a->median_path.steps);
 	free(a->nodes);
 	free(a->edges);
+	free(a->open);
 	free(a->spans);
 	snapshot__free(a->kernel);
 	dist_pool__free(b->pool);

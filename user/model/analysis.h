@@ -45,6 +45,7 @@ struct an_span {
 };
 
 #define AN_ALL_THREADS UINT32_MAX
+#define AN_OPEN_MAX    256
 
 /*
  * A place in the call tree. Where the file does not say which, it is told by the span around it;
@@ -109,7 +110,9 @@ struct analysis {
 	uint64_t held, counted, lost, skipped; /* sums; UINT64_MAX: not known */
 	bool exact;			       /* no distribution had to give up bits */
 	uint64_t backwards;		       /* sum of the spans' */
-	uint64_t unknown; /* events of spans, threads or kinds that the file does not explain */
+	uint64_t unknown;   /* events of spans, threads or kinds that the file does not explain */
+	struct event *open; /* that never ended: the oldest AN_OPEN_MAX, the oldest first */
+	size_t nopen;
 	struct snapshot *kernel; /* the kernel's own sums, within 1.6 %; NULL: not in the file */
 };
 
@@ -117,5 +120,15 @@ struct analysis {
 int analysis__new(struct trace_reader *r, const struct analysis_opts *o, struct analysis **out,
 		  struct err *e);
 void analysis__free(struct analysis *a);
+
+/*
+ * The same figures as a snapshot, for the views that show one: spans and nodes have their exact
+ * distributions (a must outlive it); what only the kernel counts (abandoned ...) is the kernel's, when
+ * that is in the file. NULL: no memory.
+ */
+struct snapshot *analysis__snapshot(const struct analysis *a);
+/* Nodes of one thread, or of all together; malloc'ed. -ENOMEM. */
+int analysis__snap_nodes(const struct analysis *a, uint32_t thread, struct snap_node **out,
+			 size_t *n);
 
 #endif

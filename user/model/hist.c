@@ -273,14 +273,16 @@ static void magnitude_place(enum qbpf_hist_kind kind, uint64_t mag, unsigned int
 	}
 }
 
-/* What hist__add_cell does with a cell of one value. */
-int hist__add(struct hist *h, uint64_t value)
+int hist__add_times(struct hist *h, uint64_t value, uint64_t times)
 {
 	unsigned int octave, bucket;
 	bool negative = false;
-	uint64_t mag = value, carry = 0;
+	uint64_t mag = value;
+	unsigned __int128 sum;
 	struct octave *o;
 
+	if (!times)
+		return 0;
 	if (h->kind == QBPF_HIST_INT && (int64_t)value < 0) {
 		negative = true;
 		mag = 0 - value;
@@ -292,7 +294,7 @@ int hist__add(struct hist *h, uint64_t value)
 	o = octave_get(h, negative ? -1 - (int32_t)octave : (int32_t)octave);
 	if (!o)
 		return -ENOMEM;
-	o->c.n[bucket]++;
+	o->c.n[bucket] += times;
 	if (mag < o->c.min)
 		o->c.min = mag;
 	if (mag > o->c.max)
@@ -302,13 +304,20 @@ int hist__add(struct hist *h, uint64_t value)
 
 		if (octave)
 			m |= 1ull << F64_MANT_BITS;
-		mag = m & ((1u << 26) - 1);
-		carry = m >> 26;
+		o->c.sum_lo += (m & ((1u << 26) - 1)) * times;
+		o->c.sum_hi += (m >> 26) * times;
+		return 0;
 	}
-	o->c.sum_hi += carry;
-	if (__builtin_add_overflow(o->c.sum_lo, mag, &o->c.sum_lo) && h->kind != QBPF_HIST_F64)
-		o->c.sum_hi++;
+	sum = (unsigned __int128)o->c.sum_hi << 64 | o->c.sum_lo;
+	sum += (unsigned __int128)mag * times;
+	o->c.sum_lo = (uint64_t)sum;
+	o->c.sum_hi = (uint64_t)(sum >> 64);
 	return 0;
+}
+
+int hist__add(struct hist *h, uint64_t value)
+{
+	return hist__add_times(h, value, 1);
 }
 
 size_t hist__octaves(const struct hist *h)

@@ -7,6 +7,7 @@
 #ifndef QBPF_MODEL_SNAPSHOT_H
 #define QBPF_MODEL_SNAPSHOT_H
 
+#include "model/dist.h"
 #include "model/hist.h"
 #include "plan/plan.h"
 
@@ -23,6 +24,9 @@ struct snap_span {
 	uint64_t floor_ns; /* what an empty span of this kind reads on this host; 0: unknown */
 	uint64_t price_ns; /* what one span costs the target; 0: unknown */
 	bool refused;	   /* none of its sites is armed: it cannot have a hit */
+	/* Of a recording: what hist holds, exactly; not owned, not copied to a file. NULL: there is
+	 * only hist. */
+	const struct dist *exact;
 };
 
 /* A minimum or maximum that the difference of two snapshots cannot tell. */
@@ -33,6 +37,7 @@ struct snap_node {
 	uint32_t parent; /* id, 0: a root */
 	uint32_t span;	 /* index into spans[] (span id - 1) */
 	uint64_t count, total_ns, self_ns, min_ns, max_ns;
+	const struct dist *exact; /* of a recording; not owned. NULL: there is none */
 };
 
 struct snap_site_note {
