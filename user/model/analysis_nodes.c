@@ -134,7 +134,7 @@ int an__enter(struct an_build *b, const struct event *ev, uint32_t node)
 		t->cap = cap;
 	}
 	for (; t->depth < ev->depth; t->depth++)
-		t->around[t->depth].end_ns = 0;
+		t->around[t->depth] = (struct an_around){0};
 	t->around[ev->depth] = (struct an_around){
 	    .start_ns = ev->start_ns,
 	    .end_ns = ev->end_ns,
