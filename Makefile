@@ -21,7 +21,7 @@ CPPFLAGS += -D_GNU_SOURCE -DQBPF_VERSION=\"$(VERSION)\" -Iinclude -Iuser -I$(BUI
 BASE_CFLAGS = -std=gnu11 $(WARN) -fno-omit-frame-pointer $(CFLAGS)
 LDLIBS_ELF  = -lelf -ldw -llzma -lcapstone -liberty
 LDLIBS_FILE = -lzstd -lz
-LDLIBS_OUT  = -ljansson -lncursesw -ltinfo -lm
+LDLIBS_OUT  = -lprotobuf-c -ldeflate -ljansson -lncursesw -ltinfo -lm
 LDLIBS_BPF  = -lbpf -lelf -lz
 LDLIBS_ALL  = $(LDLIBS_BPF) $(LDLIBS_ELF) $(LDLIBS_FILE) $(LDLIBS_OUT) -lpthread
 
@@ -84,12 +84,15 @@ $(BUILD)/user/%.o: user/%.c | $(SKELS)
 	@echo "  CC    $@"
 	$(Q)$(CC) $(CPPFLAGS) $(BASE_CFLAGS) -MMD -MP -c $< -o $@
 
+# Objects of generated sources, by the area that they belong to.
+gen_obj_out := gen/perfetto.pb-c.o
+
 define archive_rule
-$(BUILD)/lib$(1).a: $(call obj,$(1))
+$(BUILD)/lib$(1).a: $(call obj,$(1)) $(addprefix $(BUILD)/,$(gen_obj_$(1)))
 	@rm -f $$@
 	@echo "  AR    $$@"
 	$(Q)$(AR) rcs $$@ $$^
-$(BUILD)/san/lib$(1).a: $(call san_obj,$(1))
+$(BUILD)/san/lib$(1).a: $(call san_obj,$(1)) $(addprefix $(BUILD)/san/,$(gen_obj_$(1)))
 	@rm -f $$@
 	@echo "  AR    $$@"
 	$(Q)$(AR) rcs $$@ $$^
@@ -115,6 +118,25 @@ $(BUILD)/gen/html/head.html: $(HTML_PARTS)
 
 $(BUILD)/user/out/html.o $(BUILD)/san/user/out/html.o: $(BUILD)/gen/html/head.html
 
+# Perfetto's trace format: messages by protobuf-c.
+$(BUILD)/gen/perfetto.pb-c.c: user/out/perfetto.proto
+	@mkdir -p $(@D)
+	@echo "  GEN   $@"
+	$(Q)protoc-c --proto_path=$(<D) --c_out=$(@D) $<
+
+$(BUILD)/gen/perfetto.pb-c.h: $(BUILD)/gen/perfetto.pb-c.c ;
+
+$(BUILD)/gen/%.o: $(BUILD)/gen/%.c
+	@echo "  CC    $@"
+	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 $(CFLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/san/gen/%.o: $(BUILD)/gen/%.c
+	@mkdir -p $(@D)
+	@echo "  CC    $@"
+	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 $(CFLAGS) -O1 $(SAN) -MMD -MP -c $< -o $@
+
+$(foreach d,$(BUILD) $(BUILD)/san,$(patsubst %.c,$(d)/%.o,$(wildcard user/out/perfetto*.c))): | $(BUILD)/gen/perfetto.pb-c.h
+
 LIBS	:= $(foreach a,cmd trace out model file plan elf,$(BUILD)/lib$(a).a)
 $(BUILD)/qbpf: $(BUILD)/user/main.o $(LIBS)
 	@echo "  CC    $@"
@@ -130,7 +152,7 @@ deps_model := model file plan elf
 deps_out   := out model file plan elf
 deps_probe :=
 libs_elf   := $(LDLIBS_ELF)
-libs_plan  := $(LDLIBS_ELF)
+libs_plan  := $(LDLIBS_ELF) -lm
 libs_file  := $(LDLIBS_FILE) -lpthread
 libs_model := $(LDLIBS_ELF) -ljansson -lm $(LDLIBS_FILE) -lpthread
 libs_out   := $(LDLIBS_ELF) $(LDLIBS_OUT) $(LDLIBS_FILE) -lpthread
