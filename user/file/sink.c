@@ -41,6 +41,8 @@ struct sink {
 	struct bytes index;  /* entries since the last INDEX block */
 	uint64_t last_index; /* its offset; 0: none yet */
 	uint64_t seq, nevents;
+	uint64_t *held; /* by span id: events written */
+	uint32_t nheld;
 	/* shared */
 	pthread_t thread;
 	bool running;
@@ -204,6 +206,26 @@ static int write_end(struct sink *s, uint64_t end_ns)
 	return err ? err : write_block(s, &b, NULL);
 }
 
+static int make_room_for_held(struct sink *s, const struct item *it)
+{
+	uint32_t most = 0;
+	uint64_t *held;
+
+	for (uint32_t i = 0; i < it->count; i++)
+		if (it->events[i].span > most)
+			most = it->events[i].span;
+	if (most < s->nheld)
+		return 0;
+	most += most / 2 + 1;
+	held = realloc(s->held, most * sizeof(*held));
+	if (!held)
+		return -ENOMEM;
+	memset(held + s->nheld, 0, (most - s->nheld) * sizeof(*held));
+	s->held = held;
+	s->nheld = most;
+	return 0;
+}
+
 static int write_item(struct sink *s, const struct item *it)
 {
 	struct trace_block b = {.type = it->type, .thread = TRACE_NO_THREAD, .count = it->count};
@@ -215,12 +237,17 @@ static int write_item(struct sink *s, const struct item *it)
 		return write_end(s, it->end_ns);
 	if (it->type != BLOCK_EVENTS)
 		return write_indexed(s, &b, it->raw.p, it->raw.n);
-	err = event_codec__encode(s->codec, it->events, it->count, &s->raw, &b);
+	err = make_room_for_held(s, it);
+	if (!err)
+		err = event_codec__encode(s->codec, it->events, it->count, &s->raw, &b);
 	if (!err)
 		err = write_indexed(s, &b, s->raw.p, s->raw.n);
-	if (!err)
-		s->nevents += it->count;
-	return err;
+	if (err)
+		return err;
+	s->nevents += it->count;
+	for (uint32_t i = 0; i < it->count; i++)
+		s->held[it->events[i].span]++;
+	return 0;
 }
 
 static void free_item(struct item *it)
@@ -445,8 +472,14 @@ void sink__free(struct sink *s)
 	free(s->raw.p);
 	free(s->stored.p);
 	free(s->index.p);
+	free(s->held);
 	free(s->path);
 	free(s);
+}
+
+uint64_t sink__held(const struct sink *s, uint32_t span)
+{
+	return span < s->nheld ? s->held[span] : 0;
 }
 
 uint64_t sink__bytes(const struct sink *s)

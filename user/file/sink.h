@@ -31,6 +31,8 @@ int sink__aggregates(struct sink *s, struct bytes raw);
  * left the file incomplete, and closes it. The first fault, with its line. */
 int sink__close(struct sink *s, uint64_t end_ns, int err, struct err *e);
 
+/* Events of that span id in whole blocks of the file. Only after sink__close. */
+uint64_t sink__held(const struct sink *s, uint32_t span);
 uint64_t sink__bytes(const struct sink *s);
 int sink__error(const struct sink *s);
 

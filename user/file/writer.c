@@ -332,6 +332,11 @@ uint64_t trace_writer__events(const struct trace_writer *w)
 	return w->events;
 }
 
+uint64_t trace_writer__held(const struct trace_writer *w, uint32_t span)
+{
+	return sink__held(w->sink, span);
+}
+
 uint64_t trace_writer__bytes(const struct trace_writer *w)
 {
 	return sink__bytes(w->sink);

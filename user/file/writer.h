@@ -46,6 +46,8 @@ int trace_writer__close(struct trace_writer *w, uint64_t end_ns, const struct tr
 void trace_writer__free(struct trace_writer *w);
 
 uint64_t trace_writer__events(const struct trace_writer *w);
+/* Of one span id, those that are in the file, whatever the disk did. Only after close. */
+uint64_t trace_writer__held(const struct trace_writer *w, uint32_t span);
 uint64_t trace_writer__bytes(const struct trace_writer *w);
 /* 0, or what the disk said. */
 int trace_writer__error(const struct trace_writer *w);
