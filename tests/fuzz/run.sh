@@ -13,8 +13,8 @@ shift
 out=$(realpath -m "${BUILD:-build}")/fuzz
 clang=${CLANG:-clang}
 flags=(-g -O1 -fsanitize=address -fsanitize=undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-	-D_GNU_SOURCE -Iinclude -Iuser)
-libs=(-lelf -ldw -llzma -lcapstone -liberty)
+	-D_GNU_SOURCE -Iinclude -Iuser -Itests/unit)
+libs=(-lelf -ldw -llzma -lcapstone -liberty -lzstd -lz -lpthread)
 mkdir -p "$out/obj"
 
 if ! echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d && n && 0; }' |
@@ -24,9 +24,9 @@ if ! echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d
 fi
 
 # Objects are rebuilt when a source or any header is newer.
-newest=$(find include user/elf user/err.h -name '*.h' -newer "$out/obj/stamp" 2>/dev/null | head -1)
+newest=$(find include user/elf user/file user/err.h -name '*.h' -newer "$out/obj/stamp" 2>/dev/null | head -1)
 [ -e "$out/obj/stamp" ] || newest=yes
-for src in user/elf/*.c; do
+for src in user/elf/*.c user/file/*.c; do
 	obj=$out/obj/$(basename "$src" .c).o
 	if [ -n "$newest" ] || [ "$src" -nt "$obj" ]; then
 		"$clang" "${flags[@]}" -fsanitize=fuzzer-no-link -c "$src" -o "$obj" || exit 1
@@ -136,8 +136,24 @@ corpus_maps() {
 	EOF
 }
 
+# Small traces of all shapes: whole, with blocks that are not compressed, and their payloads.
+corpus_traces() {
+	local dir=$1 cc=${CC:-gcc}
+	if [ ! -e "$out/mktrace" ] || [ -n "$newest" ]; then
+		$cc -O1 -D_GNU_SOURCE -DQBPF_VERSION='"fuzz"' -Iinclude -Iuser -Itests/tools \
+			tests/tools/mktrace*.c user/file/*.c -lzstd -lz -lpthread -o "$out/mktrace" || return
+	fi
+	mkdir -p "$out/seeds"
+	"$out/mktrace" --shape mixed --spans 400 --depth 20 "$out/seeds/mixed"
+	"$out/mktrace" --shape lost --spans 60 "$out/seeds/lost"
+	"$out/mktrace" --spans 30 --no-close "$out/seeds/cut"
+	python3 tests/tools/qtrace.py --seeds "$out/seeds" "$out"/seeds/{mixed,lost,cut}
+	mv "$out"/seeds/*-"$name" "$dir"
+	rm -r "$out/seeds"
+}
+
 names=("$@")
-[ ${#names[@]} -gt 0 ] || names=(image args demangle maps code)
+[ ${#names[@]} -gt 0 ] || names=(image args demangle maps code trace events)
 n=0 failed=0
 echo "1..${#names[@]}"
 for name in "${names[@]}"; do
@@ -146,6 +162,7 @@ for name in "${names[@]}"; do
 	mkdir -p "$dir" "$out/found"
 	case $name in
 	image | code) corpus_elf "$dir" ;;
+	trace | events) corpus_traces "$dir" ;;
 	*) "corpus_$name" "$dir" ;;
 	esac
 	if ! "$clang" "${flags[@]}" -fsanitize=fuzzer "tests/fuzz/fuzz_$name.c" "$out"/obj/*.o \

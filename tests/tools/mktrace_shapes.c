@@ -243,7 +243,7 @@ static void equal_step(struct maker *m, struct run *r)
 	make_event(m, &ev);
 	/* And one alone, where the last has ended. */
 	leaf(m, r, r->spans[3], 0, 0, t + 80, t + 80);
-	*clock_of(m, r) = t + 80;
+	*clock_of(m, r) = t + 2000;
 }
 
 /* --- backwards: a damaged clock ------------------------------------------------------------------- */

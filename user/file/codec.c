@@ -12,9 +12,10 @@ struct columns_header {
 	uint32_t nsymbols;
 	uint32_t dictionary, a, b, child, arg, tid;
 	uint32_t reserved;
+	uint64_t base_ns; /* the end before the first event's */
 };
 
-_Static_assert(sizeof(struct columns_header) == 32, "columns");
+_Static_assert(sizeof(struct columns_header) == 40, "columns");
 
 /* How an event's two times are told. */
 enum time_mode {
@@ -300,6 +301,7 @@ int event_codec__encode(struct event_codec *c, const struct event *events, size_
 		widen(&b->start_ns, &b->end_ns, events[i].start_ns);
 		widen(&b->start_ns, &b->end_ns, events[i].end_ns);
 	}
+	h.base_ns = b->start_ns;
 	err = reserve_columns(c, n, &cols);
 	if (!err)
 		err = reserve_symbols(c, n);
@@ -381,10 +383,10 @@ static int get_dictionary(struct event_codec *c, struct span_of_bytes in, uint32
 
 /* The main loop: everything but corrections of child_ns, arguments and threads. */
 static bool get_times(struct event_codec *c, const uint8_t *symbols, uint32_t nsymbols,
-		      struct span_of_bytes *a, struct span_of_bytes *b,
+		      struct span_of_bytes *a, struct span_of_bytes *b, uint64_t base_ns,
 		      const struct trace_block *block, struct event *out)
 {
-	uint64_t before = block->start_ns, lowest = UINT64_MAX, highest = 0;
+	uint64_t before = base_ns, lowest = UINT64_MAX, highest = 0;
 	bool wide = nsymbols > 256;
 
 	for (size_t i = 0; i < block->count; i++, out++) {
@@ -517,7 +519,7 @@ int event_codec__decode(struct event_codec *c, const uint8_t *raw, const struct 
 		return err;
 	*why = "its columns do not fit together";
 	reset_levels(c);
-	if (!get_times(c, symbols.p, h.nsymbols, &col_a, &col_b, b, events) ||
+	if (!get_times(c, symbols.p, h.nsymbols, &col_a, &col_b, h.base_ns, b, events) ||
 	    !get_child_corrections(child, events, b->count) ||
 	    !get_rest(c, symbols.p, h.nsymbols, arg, tid, events, b->count))
 		return -EBADMSG;
