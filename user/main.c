@@ -20,7 +20,10 @@ struct command {
 static const struct command commands[] = {
     {"attach", cmd_attach, "trace a running process"},
     {"run", cmd_run, "start a program and trace it from its first instruction"},
+    {"export", cmd_export, "a trace in the formats of other tools"},
     {"list", cmd_list, "what can be probed in a process or a file, and what it costs"},
+    {"diff", cmd_diff, "what changed between two recordings"},
+    {"check", cmd_check, "hold a recording against a budget, for CI"},
     {"doctor", cmd_doctor, "what this host can do, what it lacks, and what to do about it"},
 };
 

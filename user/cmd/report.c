@@ -43,11 +43,7 @@ static int settle(struct report *r, FILE *f, int err, struct err *e)
 	return err ? err_set(e, err, "cannot write the report: %s", strerror(-err)) : 0;
 }
 
-/*
- * A terminal's own width; of a file or a pipe what COLUMNS asks for, else 0: whoever reads it
- * later can scroll, and a cut name cannot be had back.
- */
-static unsigned int width(void)
+unsigned int report__width(void)
 {
 	const char *columns = getenv("COLUMNS");
 	unsigned long asked = columns ? strtoul(columns, NULL, 10) : 0;
@@ -66,7 +62,7 @@ static unsigned int width(void)
 static int write_plain(struct report *r, const struct snapshot *s, bool full, struct err *e)
 {
 	struct table_opts to = {
-	    .width = width(),
+	    .width = report__width(),
 	    .histograms = full,
 	    .tree = full,
 	    .probes = full,

@@ -23,5 +23,10 @@ int report__open(struct report *r, const struct options *o, struct err *e);
 int report__interim(struct report *r, const struct snapshot *s, struct err *e);
 int report__final(struct report *r, const struct snapshot *s, struct err *e);
 int report__close(struct report *r, struct err *e);
+/*
+ * A terminal's own width; of a file or a pipe what COLUMNS asks for, else 0: whoever reads it
+ * later can scroll, and a cut name cannot be had back.
+ */
+unsigned int report__width(void);
 
 #endif

@@ -38,13 +38,11 @@ static double total_rate(const struct side *s, uint32_t item)
 	return it && it->class == SIDE_TIME && s->seconds > 0 ? it->total / s->seconds : 0;
 }
 
-static bool add_row(struct diff *d, size_t cap, uint32_t a, uint32_t b)
+static void add_row(struct diff *d, uint32_t a, uint32_t b)
 {
 	struct diff_row *r = &d->rows[d->n];
 	size_t item;
 
-	if (d->n == cap)
-		return false;
 	r->a = a;
 	r->b = b;
 	d->n++;
@@ -54,17 +52,15 @@ static bool add_row(struct diff *d, size_t cap, uint32_t a, uint32_t b)
 		r->verdict = a == SIDE_NONE ? DIFF_NEW : DIFF_GONE;
 		r->changed = true;
 	}
-	return true;
 }
 
 /* Spans of b, then those that only a had; nodes likewise. */
 static int make_rows(struct diff *d)
 {
-	size_t cap = d->a->n + d->b->n;
 	uint32_t *match = side__match(d->a, d->b);
-	bool *matched = calloc(d->a->n + 1, sizeof(*matched)), ok = true;
+	bool *matched = calloc(d->a->n + 1, sizeof(*matched));
 
-	d->rows = calloc(cap + 1, sizeof(*d->rows));
+	d->rows = calloc(d->a->n + d->b->n + 1, sizeof(*d->rows));
 	if (!match || !matched || !d->rows) {
 		free(match);
 		free(matched);
@@ -75,16 +71,16 @@ static int make_rows(struct diff *d)
 			matched[match[i]] = true;
 	for (int nodes = 0; nodes < 2; nodes++) {
 		for (size_t i = nodes ? d->b->nspans : 0; i < (nodes ? d->b->n : d->b->nspans); i++)
-			ok &= add_row(d, cap, match[i], i);
+			add_row(d, match[i], i);
 		for (size_t i = nodes ? d->a->nspans : 0; i < (nodes ? d->a->n : d->a->nspans); i++)
 			if (!matched[i])
-				ok &= add_row(d, cap, i, SIDE_NONE);
+				add_row(d, i, SIDE_NONE);
 		if (!nodes)
 			d->nspans = d->n;
 	}
 	free(match);
 	free(matched);
-	return ok ? 0 : -EINVAL;
+	return 0;
 }
 
 static bool is_known(const struct estimate *e)

@@ -133,7 +133,27 @@ static json_t *price(struct json_doc *d, const struct snapshot *s)
 	return p;
 }
 
-static json_t *span(struct json_doc *d, const struct span_row *r)
+/* [[low, high, count], ...]: low <= v < high, ascending, empty buckets left out. */
+static json_t *histogram(struct json_doc *d, const struct hist *h)
+{
+	json_t *array = json_array();
+	struct hist_bucket *b = NULL;
+	size_t n = hist__buckets(h, &b);
+
+	for (size_t i = 0; i < n; i++) {
+		json_t *bucket = json_array();
+
+		json_append(d, bucket, number(b[i].lo));
+		json_append(d, bucket, number(b[i].hi));
+		json_append(d, bucket, json_count(b[i].n));
+		json_append(d, array, bucket);
+	}
+	d->failed |= hist__count(h) && !b;
+	free(b);
+	return array;
+}
+
+static json_t *span(struct json_doc *d, const struct span_row *r, bool full)
 {
 	static const char *const units[ROW_CLASSES] = {"ns", "ns", "value"};
 	/* An instant's figures are intervals: set apart, never to be taken for a latency. */
@@ -148,6 +168,8 @@ static json_t *span(struct json_doc *d, const struct span_row *r)
 		if (f == SF_KIND)
 			json_put(d, o, "unit", json_string(units[r->class]));
 	}
+	if (full && r->in_hist)
+		json_put(d, measures, "histogram", histogram(d, r->span->hist));
 	if (r->class == ROW_INSTANT) {
 		json_put(d, measures, "count", json_count(r->in_hist));
 		json_put(d, o, "interval", measures);
@@ -251,7 +273,7 @@ int json__write_summary(FILE *f, const struct snapshot *s, bool compact)
 	json_put(&d, d.root, "price", price(&d, s));
 	for (size_t i = 0; i < rows.n; i++)
 		if (!span_row__refused(&rows.rows[i]))
-			json_append(&d, spans, span(&d, &rows.rows[i]));
+			json_append(&d, spans, span(&d, &rows.rows[i], !compact));
 	json_put(&d, d.root, "spans", spans);
 	json_put(&d, d.root, "tree", call_tree(&d, t));
 	json_put(&d, d.root, "lost", lost(&d, s));

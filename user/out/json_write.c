@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "out/json_write.h"
 #include "out/text.h"
@@ -49,15 +50,59 @@ json_t *json_count(uint64_t n)
 	return n <= INT64_MAX ? json_integer((json_int_t)n) : json_real((double)n);
 }
 
+/* The length of an array of plain numbers that starts at p, or 0: it is something else. */
+static size_t number_array(const char *p)
+{
+	size_t n = strspn(p + 1, " \n0123456789+-.eE,nul") + 1;
+
+	return p[n] == ']' && n > 1 ? n + 1 : 0;
+}
+
+/* Puts arrays of plain numbers on one line each, in place: a histogram has hundreds. */
+static void join_numbers(char *text)
+{
+	char *out = text, *end;
+	bool in_string = false;
+
+	for (char *p = text; *p;) {
+		size_t n = *p == '[' && !in_string ? number_array(p) : 0;
+
+		if (n) {
+			for (end = p + n; p < end; p++) {
+				if (*p == '\n')
+					continue;
+				if (*p != ' ')
+					*out++ = *p;
+				if (*p == ',')
+					*out++ = ' ';
+			}
+			continue;
+		}
+		if (*p == '\\') /* of a string: an escaped quote does not end it */
+			*out++ = *p++;
+		else if (*p == '"')
+			in_string = !in_string;
+		*out++ = *p++;
+	}
+	*out = '\0';
+}
+
 int json_doc__write(struct json_doc *d, FILE *f, bool compact)
 {
-	size_t flags = compact ? JSON_COMPACT : JSON_INDENT(2);
+	char *text =
+	    d->failed ? NULL : json_dumps(d->root, compact ? JSON_COMPACT : JSON_INDENT(2));
 	int err = 0;
 
-	if (d->failed)
+	if (!text) {
 		err = -ENOMEM;
-	else if (json_dumpf(d->root, f, flags) || fputc('\n', f) == EOF || fflush(f))
+		goto out;
+	}
+	if (!compact)
+		join_numbers(text);
+	if (fputs(text, f) == EOF || fputc('\n', f) == EOF || fflush(f))
 		err = errno ? -errno : -EIO;
+out:
+	free(text);
 	json_decref(d->root);
 	return err;
 }

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What diff and check share as commands. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/compare.h"
+#include "log.h"
+
+int compare__confidence(const char *text, double *out, struct err *e)
+{
+	char *end;
+	double pct = strtod(text, &end);
+
+	if (end != text && *end == '%')
+		end++;
+	if (end == text || *end || !(pct >= 50 && pct <= 99.9999))
+		return err_set(e, -EINVAL,
+			       "--confidence %.40s: not between 50 and 99.9999 (percent)", text);
+	*out = pct / 100;
+	return 0;
+}
+
+int compare__bad_option(const char *command, char *word, int c)
+{
+	if (c == ':')
+		log_err("%s: needs a value", word);
+	else if (optopt && optopt < 256)
+		log_err("unknown option -%c (see qbpf %s --help)", optopt, command);
+	else
+		log_err("unknown option %s (see qbpf %s --help)", word, command);
+	return -EINVAL;
+}
+
+int compare__load(const char *path, const double *extra, size_t nextra, struct side **out,
+		  struct err *e)
+{
+	int err = side__load(path, extra, nextra, out, e);
+	char *caveat;
+
+	if (err)
+		return err == -EINVAL ? -EBADMSG : err;
+	caveat = side__caveat(*out);
+	if (caveat)
+		log_warn("%s", caveat);
+	free(caveat);
+	return 0;
+}
+
+int compare__write(const struct compare_out *out, int (*write)(FILE *f, const void *what),
+		   const void *what, struct err *e)
+{
+	const char *name = out->path ? out->path : "stdout";
+	FILE *f = out->path ? fopen(out->path, "we") : stdout;
+	int err;
+
+	if (!f)
+		return err_set(e, -EIO, "%s: %s", name, strerror(errno));
+	err = write(f, what);
+	if (f != stdout && fclose(f) && !err)
+		err = -errno;
+	if (!err || (err == -EPIPE && f == stdout))
+		return 0;
+	return err_set(e, err == -EINVAL ? -EIO : err, "%s: %s", name, strerror(-err));
+}
