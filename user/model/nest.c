@@ -250,7 +250,7 @@ static int find_borders(struct nest *n, struct trace_reader *r, uint32_t thread,
 		return err;
 	while ((err = trace_reader__next(r, &events, &count, e)) > 0)
 		while (count--) {
-			if (v->want && !v->want(v->ctx, &events[count]))
+			if (v->want && !v->want(v->want_ctx, &events[count]))
 				continue;
 			err = count_one(n, &events[count]);
 			if (err)
@@ -312,7 +312,7 @@ static int play_stretches(struct nest *n, struct trace_reader *r, uint32_t threa
 		return err;
 	while (left && (err = trace_reader__next(r, &events, &count, e)) > 0)
 		for (size_t i = 0; i < count && left; i++) {
-			if (v->want && !v->want(v->ctx, &events[i]))
+			if (v->want && !v->want(v->want_ctx, &events[i]))
 				continue;
 			n->stretch[held++] = events[i];
 			if (--left % STRETCH)

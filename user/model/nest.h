@@ -27,11 +27,12 @@ enum nest_step {
 };
 
 struct nest_visit {
-	void *ctx;
 	/* Whether this event takes part; NULL: all. The same answer each time it is asked. */
-	bool (*want)(void *ctx, const struct event *ev);
+	bool (*want)(void *want_ctx, const struct event *ev);
+	void *want_ctx;
 	/* `level`: of BEGIN and END, how many spans are open around it. Negative ends the walk. */
 	int (*step)(void *ctx, enum nest_step step, const struct event *ev, uint32_t level);
+	void *ctx;
 	uint64_t from_ns, to_ns; /* as for trace_reader__between; to_ns 0: all */
 };
 

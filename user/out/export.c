@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Formats by name, and what the exporters share: selection and names. */
+#include <ctype.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "out/export_impl.h"
+#include "out/text.h"
+#include "plan/glob.h"
+
+struct format {
+	const char *name;
+	const char *suffix;
+	int (*write)(struct exporter *x);
+};
+
+static const struct format formats[EXPORT_FORMATS] = {
+    [EXPORT_PERFETTO] = {"perfetto", ".pftrace", export_perfetto},
+    [EXPORT_CHROME] = {"chrome", ".json", export_chrome},
+    [EXPORT_SPEEDSCOPE] = {"speedscope", ".speedscope.json", export_speedscope},
+    [EXPORT_FOLDED] = {"folded", ".folded", export_folded},
+    [EXPORT_CSV] = {"csv", ".csv", export_csv},
+    [EXPORT_HGRM] = {"hgrm", ".hgrm", export_hgrm},
+};
+
+int export__parse_format(const char *name, enum export_format *f)
+{
+	for (unsigned int i = 0; i < EXPORT_FORMATS; i++)
+		if (!strcmp(name, formats[i].name)) {
+			*f = i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+int export__format_of_path(const char *path, enum export_format *f)
+{
+	size_t len = strlen(path), best = 0;
+
+	for (unsigned int i = 0; i < EXPORT_FORMATS; i++) {
+		size_t n = strlen(formats[i].suffix);
+
+		if (n <= best || len <= n || strcasecmp(path + len - n, formats[i].suffix))
+			continue;
+		best = n;
+		*f = i;
+	}
+	return best ? 0 : -EINVAL;
+}
+
+const char *export__format_name(enum export_format f)
+{
+	return formats[f].name;
+}
+
+/* --- names --------------------------------------------------------------------------------------- */
+
+const char *exporter__span_name(const struct exporter *x, uint32_t span)
+{
+	return span && span <= x->info->nspans ? x->info->spans[span - 1].name : "";
+}
+
+const char *exporter__fit_name(struct exporter *x, uint32_t span, export_name make)
+{
+	if (!x->names[span])
+		x->names[span] = make(exporter__span_name(x, span));
+	return x->names[span];
+}
+
+/* A pid can be reused too: the last process of that id that had begun when the thread did. */
+const struct trace_process *exporter__process(const struct exporter *x, uint32_t thread)
+{
+	const struct trace_thread *t = &x->info->threads[thread];
+	const struct trace_process *best = NULL;
+
+	for (size_t i = 0; i < x->info->nprocesses; i++) {
+		const struct trace_process *p = &x->info->processes[i];
+
+		if (p->tgid == t->tgid && (!best || p->start_ns <= t->start_ns))
+			best = p;
+	}
+	return best;
+}
+
+bool exporter__beginner(const struct exporter *x, const struct event *ev, uint32_t *thread)
+{
+	const struct trace_thread *threads = x->info->threads;
+	bool found = false;
+
+	for (uint32_t i = 0; i < x->info->nthreads && ev->begin_tid; i++) {
+		if (threads[i].tid != ev->begin_tid || threads[i].tgid != threads[ev->thread].tgid)
+			continue;
+		/* A tid that is reused is several threads: the last that was there. */
+		if (found && threads[i].start_ns > ev->start_ns)
+			continue;
+		*thread = i;
+		found = true;
+	}
+	return found && *thread != ev->thread;
+}
+
+uint64_t exporter__zero_ns(const struct exporter *x)
+{
+	const struct trace_info *info = x->info;
+
+	return info->nevents && info->first_ns < info->meta.start_ns ? info->first_ns
+								     : info->meta.start_ns;
+}
+
+uint32_t export__pid(uint32_t tgid)
+{
+	return tgid ? tgid : EXPORT_MADE_UP_ID;
+}
+
+char *export__json(const char *s)
+{
+	char *valid = text__valid(s), *quoted;
+	json_t *text = valid ? json_string(valid) : NULL;
+
+	quoted = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL;
+	json_decref(text);
+	free(valid);
+	return quoted;
+}
+
+char *export__text(const char *s)
+{
+	char *valid = text__valid(s), *out, *o;
+
+	if (!valid)
+		return NULL;
+	out = o = malloc(4 * strlen(valid) + 1);
+	for (const unsigned char *p = (const unsigned char *)valid; out && *p; p++) {
+		/* U+0080 .. U+009F are control characters too. */
+		if (*p == 0xc2 && p[1] < 0xa0) {
+			o += sprintf(o, "\\x%02x", p[1]);
+			p++;
+		} else if (*p < 0x20 || *p == 0x7f) {
+			o += sprintf(o, "\\x%02x", *p);
+		} else {
+			*o++ = (char)*p;
+		}
+	}
+	if (out)
+		*o = '\0';
+	free(valid);
+	return out;
+}
+
+/* --- selection ----------------------------------------------------------------------------------- */
+
+static bool touches_range(const struct exporter *x, const struct event *ev)
+{
+	uint64_t end_ns = ev->end_ns > ev->start_ns ? ev->end_ns : ev->start_ns;
+
+	return end_ns >= x->o->from_ns && (!x->o->to_ns || ev->start_ns <= x->o->to_ns);
+}
+
+bool exporter__wants(void *ctx, const struct event *ev)
+{
+	struct exporter *x = ctx;
+
+	if (!ev->span || ev->span > x->info->nspans || ev->thread >= x->info->nthreads) {
+		x->bad = true;
+		x->bad_span = ev->span;
+		x->bad_thread = ev->thread;
+		return false;
+	}
+	return x->spans[ev->span] && x->threads[ev->thread] && touches_range(x, ev);
+}
+
+bool exporter__wants_loss(const struct exporter *x, const struct trace_loss *loss)
+{
+	if (loss->span > x->info->nspans || !(loss->lost || loss->skipped))
+		return false;
+	return (!loss->span || x->spans[loss->span]) && loss->to_ns >= x->o->from_ns &&
+	       (!x->o->to_ns || loss->from_ns <= x->o->to_ns);
+}
+
+/* Where a walk ended: events of spans or threads that no table has are damage. */
+static int settle(struct exporter *x, int err)
+{
+	if (err || !x->bad)
+		return err;
+	return err_set(x->e, -EBADMSG,
+		       "an event of span %u and thread %u, which the trace does not have",
+		       x->bad_span, x->bad_thread);
+}
+
+int exporter__walk(struct exporter *x, uint32_t thread, export_step step, void *ctx)
+{
+	struct nest_visit v = {
+	    .want = exporter__wants,
+	    .want_ctx = x,
+	    .step = step,
+	    .ctx = ctx,
+	    .from_ns = x->o->from_ns,
+	    .to_ns = x->o->to_ns,
+	};
+
+	return settle(x, nest__walk(x->r, thread, &v, x->e));
+}
+
+int exporter__each(struct exporter *x, export_each each, void *ctx)
+{
+	const struct event *events;
+	size_t n;
+	int err = trace_reader__start(x->r, TRACE_ALL_THREADS, false);
+
+	if (err)
+		return err_set(x->e, err, "cannot read the trace again: %s", strerror(-err));
+	if (x->o->to_ns)
+		trace_reader__between(x->r, x->o->from_ns, x->o->to_ns);
+	while ((err = trace_reader__next(x->r, &events, &n, x->e)) > 0)
+		for (size_t i = 0; i < n; i++) {
+			if (!exporter__wants(x, &events[i]))
+				continue;
+			err = each(ctx, &events[i]);
+			if (err < 0)
+				return err;
+		}
+	return settle(x, err);
+}
+
+int exporter__no_memory(struct exporter *x)
+{
+	return err_set(x->e, -ENOMEM, "out of memory");
+}
+
+int exporter__written(struct exporter *x, int err)
+{
+	return err ? err_set(x->e, err, "cannot write: %s", strerror(-err)) : 0;
+}
+
+/* The whole name, or what follows the provider. */
+static bool span_matches(const char *glob, const char *name)
+{
+	const char *colon = strchr(name, ':');
+
+	return glob_match(glob, name) ||
+	       (colon && !strchr(glob, ':') && glob_match(glob, colon + 1));
+}
+
+static int select_spans(struct exporter *x)
+{
+	bool any = false;
+
+	x->spans = calloc(x->info->nspans + 1, sizeof(*x->spans));
+	if (!x->spans)
+		return exporter__no_memory(x);
+	for (size_t i = 0; i < x->info->nspans; i++) {
+		x->spans[i + 1] = !x->o->span || span_matches(x->o->span, x->info->spans[i].name);
+		any = any || x->spans[i + 1];
+	}
+	if (any || !x->o->span)
+		return 0;
+	return err_set(x->e, -ENOENT, "no span of the trace matches %s", x->o->span);
+}
+
+static bool is_number(const char *s)
+{
+	for (; isdigit((unsigned char)*s); s++)
+		if (!s[1])
+			return true;
+	return false;
+}
+
+static int select_threads(struct exporter *x)
+{
+	const char *want = x->o->thread;
+	bool any = false, by_tid = want && is_number(want);
+	unsigned long tid = by_tid ? strtoul(want, NULL, 10) : 0;
+
+	x->threads = calloc(x->info->nthreads + 1, sizeof(*x->threads));
+	if (!x->threads)
+		return exporter__no_memory(x);
+	for (size_t i = 0; i < x->info->nthreads; i++) {
+		const struct trace_thread *t = &x->info->threads[i];
+
+		x->threads[i] = !want || (by_tid ? t->tid == tid : glob_match(want, t->name));
+		any = any || x->threads[i];
+	}
+	if (any || !want)
+		return 0;
+	return err_set(x->e, -ENOENT, "no thread of the trace %s %s",
+		       by_tid ? "has the tid" : "matches", want);
+}
+
+int export__write(struct trace_reader *r, enum export_format f, const struct export_opts *o,
+		  FILE *out, struct err *e)
+{
+	struct exporter x = {.r = r, .info = trace_reader__info(r), .o = o, .out = out, .e = e};
+	int err = select_spans(&x);
+
+	x.names = calloc(x.info->nspans + 1, sizeof(*x.names));
+	if (!err && !x.names)
+		err = exporter__no_memory(&x);
+	if (!err)
+		err = select_threads(&x);
+	if (!err)
+		err = formats[f].write(&x);
+	if (o->counts)
+		*o->counts = x.counts;
+	for (size_t i = 0; x.names && i <= x.info->nspans; i++)
+		free(x.names[i]);
+	free(x.names);
+	free(x.spans);
+	free(x.threads);
+	return err;
+}
