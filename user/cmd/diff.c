@@ -8,7 +8,6 @@
 
 #include "cmd/cmd.h"
 #include "cmd/compare.h"
-#include "cmd/report.h"
 #include "log.h"
 #include "out/diff.h"
 #include "out/text.h"
@@ -102,7 +101,7 @@ static int write_text(FILE *f, const void *what)
 {
 	const struct shown *s = what;
 
-	return diff__write(f, s->diff, s->all, report__width(), text__utf8());
+	return diff__write(f, s->diff, s->all, text__utf8());
 }
 
 static int write_json(FILE *f, const void *what)

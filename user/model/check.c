@@ -132,7 +132,7 @@ static int judge(struct run *run, size_t item, struct check_case *c)
 	int err = 0;
 
 	side__estimate(run->check->side, item, r->figure, &run->confidence, &c->figure);
-	if (c->figure.state == EST_ABSENT)
+	if (c->figure.state == EST_ABSENT || c->figure.state == EST_UNKNOWN)
 		return settle(c, CHECK_BROKEN, "%s", c->figure.why);
 	c->has_figure = c->figure.state == EST_KNOWN;
 	if (limit__has_baseline(r->limit)) {
@@ -157,14 +157,13 @@ static int judge(struct run *run, size_t item, struct check_case *c)
 /* NULL, or why the rule does not fit this span at all: a glob passes it over. */
 static const char *misfit(struct run *run, const struct rule *r, size_t item)
 {
-	enum side_class class = run->check->side->items[item].class;
-	bool time = figure__dim(r->figure, class) == DIM_TIME;
+	bool time = figure__dim(r->figure, run->check->side->items[item].class) == DIM_TIME;
 	struct quantity one = {time, 1, {1, 1}}, out;
 	struct estimate est;
 	const char *why;
 
 	side__estimate(run->check->side, item, r->figure, &run->confidence, &est);
-	if (est.state == EST_ABSENT && class != SIDE_TIME)
+	if (est.state == EST_ABSENT)
 		return est.why;
 	why = limit__eval(r->limit, time, &one, &out);
 	return why && isnan(out.value) ? NULL : why;

@@ -7,7 +7,7 @@
 
 #include "model/dist.h"
 #include "model/rank.h"
-#include "model/side.h"
+#include "model/side_load.h"
 
 static const char *const names[FIG_KINDS] = {
     [FIG_COUNT] = "count",
@@ -106,6 +106,12 @@ static void absent(struct estimate *out, const char *why)
 	out->why = why;
 }
 
+static void unknown(struct estimate *out, const char *why)
+{
+	out->state = EST_UNKNOWN;
+	out->why = why;
+}
+
 static void known(struct estimate *out, double value)
 {
 	out->state = EST_KNOWN;
@@ -129,7 +135,7 @@ static void bounds(struct estimate *out, double lo, double hi)
 static void fact(struct estimate *out, uint64_t n, const char *why)
 {
 	if (n == SIDE_UNKNOWN)
-		absent(out, why);
+		unknown(out, why);
 	else
 		known(out, n);
 }
@@ -204,7 +210,7 @@ static void estimate_quantile(const struct side *s, const struct side_item *it, 
 				       : it->nbuckets && !rank_of_quantile(out->n, q))
 			return too_few(out, out->needs);
 		if (i == SIDE_QUANTILES && !it->nbuckets)
-			return absent(out, "a summary has p50 p90 p99 p99.9 p99.99 only");
+			return unknown(out, "a summary has p50 p90 p99 p99.9 p99.99 only");
 		if (i < SIDE_QUANTILES) {
 			known(out, it->q[i]);
 		} else {
@@ -280,35 +286,6 @@ static void estimate_sum(const struct side *s, const struct side_item *it, doubl
 			     it->class != SIDE_VALUE, out);
 }
 
-/* The time of an item that shares refer to, by window; false: not known. */
-static bool add_time_windows(const struct side *s, size_t item, double *sum)
-{
-	const struct side_item *it = &s->items[item];
-
-	if (it->time <= it->total) {
-		if (!it->windows)
-			return it->total == 0;
-		for (int w = 0; w < INTERVAL_WINDOWS; w++)
-			sum[w] += it->windows->total[w];
-		return true;
-	}
-	/* It never ended: its children, which come behind it. */
-	for (size_t i = item + 1; i < s->n; i++)
-		if (s->items[i].parent == item && s->items[i].class == SIDE_TIME &&
-		    !add_time_windows(s, i, sum))
-			return false;
-	return true;
-}
-
-static bool add_root_windows(const struct side *s, double *sum)
-{
-	for (size_t i = s->nspans; i < s->n; i++)
-		if (s->items[i].parent == SIDE_NONE && s->items[i].class == SIDE_TIME &&
-		    !add_time_windows(s, i, sum))
-			return false;
-	return true;
-}
-
 /* Another node of the same span is around this one: its time counts already. */
 static bool is_recursion(const struct side *s, size_t node)
 {
@@ -320,6 +297,27 @@ static bool is_recursion(const struct side *s, size_t node)
 	return false;
 }
 
+/* The time of a span's outermost nodes, and whether all of it is known by window. */
+static bool sum_nodes(const struct side *s, const struct side_item *span, double *time,
+		      double windows[INTERVAL_WINDOWS])
+{
+	bool known_all = true;
+
+	*time = 0;
+	memset(windows, 0, INTERVAL_WINDOWS * sizeof(*windows));
+	for (size_t i = span->first; i != SIDE_NONE; i = s->items[i].next) {
+		const double *of_node = side_item__time_windows(&s->items[i]);
+
+		if (is_recursion(s, i) || s->items[i].time == 0)
+			continue;
+		*time += s->items[i].time;
+		known_all &= of_node != NULL;
+		for (int w = 0; of_node && w < INTERVAL_WINDOWS; w++)
+			windows[w] += of_node[w];
+	}
+	return known_all;
+}
+
 /*
  * A span: of the time of all outermost spans, recursion counted once. A node: of the time of the
  * node around it; an outermost one of that of all outermost spans.
@@ -327,30 +325,21 @@ static bool is_recursion(const struct side *s, size_t node)
 static void estimate_share(const struct side *s, size_t item, const struct confidence *c,
 			   struct estimate *out)
 {
-	const struct side_item *it = &s->items[item];
-	double num[INTERVAL_WINDOWS] = {0}, den[INTERVAL_WINDOWS] = {0}, time = it->time, of;
-	bool windows = s->trace, nested = it->node && it->parent != SIDE_NONE;
+	const struct side_item *it = &s->items[item], *parent;
+	const double *num = side_item__time_windows(it), *den = s->roots_windows;
+	double sum[INTERVAL_WINDOWS], time = it->time, of = s->roots_ns;
 
-	if (it->keyed)
-		return absent(out, "a keyed span nests in nothing: it has no share");
-	of = nested ? s->items[it->parent].time : s->roots_ns;
+	if (it->node && it->parent != SIDE_NONE) {
+		parent = &s->items[it->parent];
+		of = parent->time;
+		den = side_item__time_windows(parent);
+	} else if (!it->node) {
+		num = sum_nodes(s, it, &time, sum) && s->trace ? sum : NULL;
+	}
 	if (of <= 0)
 		return too_few(out, 1);
-	if (it->node) {
-		windows = windows && add_time_windows(s, item, num);
-	} else {
-		time = 0;
-		for (size_t i = s->nspans; i < s->n; i++) {
-			if (s->items[i].span != item || is_recursion(s, i))
-				continue;
-			time += s->items[i].time;
-			windows = windows && add_time_windows(s, i, num);
-		}
-	}
 	known(out, time < of ? time / of : 1);
-	windows =
-	    windows && (nested ? add_time_windows(s, it->parent, den) : add_root_windows(s, den));
-	if (windows)
+	if (num && den)
 		ratio_bounds(num, den, c, 1, true, out);
 	if (out->has_interval && out->ci.hi > 1)
 		out->ci.hi = 1;
@@ -381,8 +370,9 @@ static void estimate_measure(const struct side *s, size_t item, struct figure f,
 		return absent(out, "an instant has no duration");
 	if (it->class == SIDE_VALUE && (self || f.kind == FIG_TOTAL_RATE || f.kind == FIG_SHARE))
 		return absent(out, "a value is no time");
-	if (self && it->keyed)
-		return absent(out, "a keyed span nests in nothing: it has no self time");
+	if (it->keyed && (self || f.kind == FIG_SHARE))
+		return absent(out,
+			      "a keyed span nests in nothing: it has no self time and no share");
 	switch (f.kind) {
 	case FIG_SHARE:
 		return estimate_share(s, item, c, out);
@@ -402,7 +392,7 @@ static void estimate_measure(const struct side *s, size_t item, struct figure f,
 	if (!it->measured || !out->n)
 		return too_few(out, f.kind == FIG_QUANTILE ? quantile_needs(f.q) : 1);
 	if (f.kind == FIG_QUANTILE && it->node && !s->trace)
-		absent(out, "a summary has no percentiles of places in the tree");
+		unknown(out, "a summary has no percentiles of places in the tree");
 	else if (f.kind == FIG_QUANTILE)
 		estimate_quantile(s, it, f.q, c, out);
 	else if (f.kind == FIG_MIN || f.kind == FIG_MAX)
@@ -415,9 +405,9 @@ void side__estimate(const struct side *s, size_t item, struct figure f, const st
 		    struct estimate *out)
 {
 	const struct side_item *it = &s->items[item];
-	const char *unknown = !s->trace	 ? "the summary does not say"
-			      : s->clean ? "the trace does not say"
-					 : "not known: the recording was cut short";
+	const char *why = !s->trace  ? "the summary does not say"
+			  : s->clean ? "the trace does not say"
+				     : "not known: the recording was cut short";
 
 	memset(out, 0, sizeof(*out));
 	out->n = it->count;
@@ -427,13 +417,13 @@ void side__estimate(const struct side *s, size_t item, struct figure f, const st
 	case FIG_COUNT:
 		return known(out, it->count);
 	case FIG_LOST:
-		return fact(out, it->lost, unknown);
+		return fact(out, it->lost, why);
 	case FIG_OPEN:
-		return fact(out, it->open, unknown);
+		return fact(out, it->open, why);
 	case FIG_ORPHAN_ENDS:
-		return fact(out, it->orphan_ends, unknown);
+		return fact(out, it->orphan_ends, why);
 	case FIG_ABANDONED:
-		return fact(out, it->abandoned, unknown);
+		return fact(out, it->abandoned, why);
 	case FIG_RATE:
 		return estimate_rate(s, it, c, out);
 	default:

@@ -4,6 +4,10 @@
 
 #include "model/interval.h"
 
+#define SCALES 4 /* windows alone, in twos, fours and eights */
+/* Deviations of less than this many longer stretches say nothing that the shorter ones do not. */
+#define FEW 16
+
 /*
  * The continued fraction of the regularised incomplete beta function, evaluated from the front
  * (Lentz). Converges in about sqrt(max(a, b)) steps for x below the mean.
@@ -89,38 +93,47 @@ void confidence__init(struct confidence *c, double level)
 {
 	c->level = level;
 	c->z = t_quantile((1 + level) / 2, INFINITY);
-	for (int s = 0; s < INTERVAL_SCALES; s++)
-		c->t[s] = t_quantile((1 + level) / 2, (INTERVAL_WINDOWS >> s) - 1);
+	c->t[0] = INFINITY;
+	for (int df = 1; df < INTERVAL_WINDOWS; df++)
+		c->t[df] = t_quantile((1 + level) / 2, df);
 }
 
 /*
  * The variance of sum(num) / sum(den) between windows taken `step` at a time: each one's residual
- * num - ratio * den, squared (Cochran, Sampling Techniques, 6.4). Times sum(den) squared.
+ * num - ratio * den, squared (Cochran, Sampling Techniques, 6.4). Times sum(den) squared. *n: in how
+ * many of them there was anything.
  */
-static double residual_variance(const double *num, const double *den, double ratio, size_t step)
+static double residual_variance(const double *num, const double *den, double ratio, size_t step,
+				int *n)
 {
-	size_t n = INTERVAL_WINDOWS / step;
 	double sum = 0;
 
+	*n = 0;
 	for (size_t w = 0; w < INTERVAL_WINDOWS; w += step) {
-		double r = 0;
+		double r = 0, d = 0;
 
-		for (size_t i = w; i < w + step; i++)
+		for (size_t i = w; i < w + step; i++) {
+			d += den ? den[i] : 1;
 			r += num[i] - ratio * (den ? den[i] : 1);
+		}
 		sum += r * r;
+		*n += d != 0;
 	}
-	return sum * n / (n - 1);
+	return *n > 1 ? sum * *n / (*n - 1) : INFINITY;
 }
 
 /* The greatest half width over the scales, times sum(den); each with its own Student's t. */
 static double half_width(const double *num, const double *den, double ratio,
 			 const struct confidence *c)
 {
-	double half = 0;
+	double half = 0, var, h;
+	int n;
 
-	for (int s = 0; s < INTERVAL_SCALES; s++) {
-		double h = c->t[s] * sqrt(residual_variance(num, den, ratio, (size_t)1 << s));
-
+	for (int s = 0; s < SCALES; s++) {
+		var = residual_variance(num, den, ratio, (size_t)1 << s, &n);
+		if (s && n < FEW)
+			break;
+		h = n > 1 ? c->t[n - 1] * sqrt(var) : INFINITY;
 		half = h > half ? h : half;
 	}
 	return half;

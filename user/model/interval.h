@@ -31,9 +31,9 @@ struct interval {
 
 /* How sure an interval is to be, with what follows from that. */
 struct confidence {
-	double level;		   /* 0.99 */
-	double z;		   /* standard deviations on each side */
-	double t[INTERVAL_SCALES]; /* the same when the deviation is itself measured */
+	double level;		    /* 0.99 */
+	double z;		    /* standard deviations on each side */
+	double t[INTERVAL_WINDOWS]; /* the same by degrees of freedom of a measured deviation */
 };
 
 void confidence__init(struct confidence *c, double level);
@@ -57,7 +57,7 @@ void quantile_ranks(uint64_t n, double q, double deff, const struct confidence *
 		    uint64_t *hi);
 
 /* sum(num) / sum(den) of INTERVAL_WINDOWS windows; den NULL: every window counts 1, the mean of num.
- * False: there is no ratio. */
+ * Of den that is all in one window the bounds are missing. False: there is no ratio. */
 bool ratio_interval(const double *num, const double *den, const struct confidence *c,
 		    struct interval *out);
 

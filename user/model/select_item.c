@@ -157,11 +157,21 @@ static int select_how(const struct side *s, const struct path *p, bool nodes, en
 	return 0;
 }
 
+/* Where the last name of a path is, if not there. malloc'ed; NULL: nowhere. */
+static char *elsewhere(const struct side *s, const struct path *p)
+{
+	for (size_t i = s->nspans; i < s->n; i++)
+		if (part_is_upto(&p->parts[p->n - 1], s->items[i].name, HOW_SHORT))
+			return side__path(s, i);
+	return NULL;
+}
+
 static void explain(const struct side *s, const struct path *p, const struct selection *sel,
 		    char **why)
 {
 	struct nearest nr = {.want = p->parts[p->n - 1].text};
-	char near[NEAR_TEXT];
+	bool place = p->n > 1 || p->anchored;
+	char near[NEAR_TEXT], *path = place && !sel->n ? elsewhere(s, p) : NULL;
 	size_t i = 1;
 
 	if (sel->n) {
@@ -170,6 +180,12 @@ static void explain(const struct side *s, const struct path *p, const struct sel
 		if (asprintf(why, "it means %.200s and %.200s: write one of them, or a glob",
 			     s->items[sel->items[0]].name, s->items[sel->items[i]].name) < 0)
 			*why = NULL;
+		return;
+	}
+	if (path) {
+		if (asprintf(why, "no such place in the tree (there is %s)", path) < 0)
+			*why = NULL;
+		free(path);
 		return;
 	}
 	nr.want_len = strnlen(nr.want, NEAR_MAX);
@@ -181,8 +197,7 @@ static void explain(const struct side *s, const struct path *p, const struct sel
 			nearest__offer(&nr, rest, strlen(rest));
 	}
 	nearest__join(&nr, near, sizeof(near));
-	if (asprintf(why, "no such %s%s%s%s",
-		     p->n > 1 || p->anchored ? "place in the tree" : "span",
+	if (asprintf(why, "no such %s%s%s%s", place ? "place in the tree" : "span",
 		     *near ? " (did you mean " : "", near, *near ? "?)" : "") < 0)
 		*why = NULL;
 }

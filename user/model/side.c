@@ -9,6 +9,9 @@
 
 #include "model/side_load.h"
 
+/* Nodes that never ended whose times are kept by window: 64 MiB. */
+#define UNENDED_MAX 32768
+
 const double side_quantiles[SIDE_QUANTILES] = {0.5, 0.9, 0.99, 0.999, 0.9999};
 
 struct side_item *side__add(struct side *s, const char *name)
@@ -28,20 +31,20 @@ struct side_item *side__add(struct side *s, const char *name)
 	if (!it->name)
 		return NULL;
 	it->span = s->n++;
-	it->parent = SIDE_NONE;
+	it->parent = it->first = it->next = SIDE_NONE;
 	it->lost = it->open = it->orphan_ends = it->abandoned = SIDE_UNKNOWN;
 	for (int i = 0; i < SIDE_QUANTILES; i++)
 		it->q[i] = NAN;
 	return it;
 }
 
-int side__settle(struct side *s)
+/* The time of each node, from the leaves up: what never ended has that of its children. */
+static int set_times(struct side *s)
 {
 	double *children = calloc(s->n + 1, sizeof(*children));
 
 	if (!children)
 		return -ENOMEM;
-	s->roots_ns = 0;
 	for (size_t i = s->n; i-- > 0;) {
 		struct side_item *it = &s->items[i];
 
@@ -57,6 +60,75 @@ int side__settle(struct side *s)
 	}
 	free(children);
 	return 0;
+}
+
+const double *side_item__time_windows(const struct side_item *it)
+{
+	if (it->time > it->total)
+		return it->time_windows;
+	return it->windows ? it->windows->total : NULL;
+}
+
+/* sum += time of the item; without that sum is not known either. */
+static void add_windows(double **sum, const struct side_item *it)
+{
+	const double *windows = side_item__time_windows(it);
+
+	if (it->time == 0 || !*sum)
+		return;
+	if (!windows) {
+		free(*sum);
+		*sum = NULL;
+		return;
+	}
+	for (int w = 0; w < INTERVAL_WINDOWS; w++)
+		(*sum)[w] += windows[w];
+}
+
+/* The times by window of the root and of what never ended, as long as these are not too many. */
+static int set_time_windows(struct side *s)
+{
+	size_t unended = 0;
+
+	for (size_t i = s->nspans; i < s->n; i++)
+		unended += s->items[i].time > s->items[i].total;
+	for (size_t i = s->nspans; i < s->n && unended <= UNENDED_MAX; i++) {
+		if (s->items[i].time <= s->items[i].total)
+			continue;
+		s->items[i].time_windows = calloc(INTERVAL_WINDOWS, sizeof(double));
+		if (!s->items[i].time_windows)
+			return -ENOMEM;
+	}
+	s->roots_windows = calloc(INTERVAL_WINDOWS, sizeof(double));
+	if (!s->roots_windows)
+		return -ENOMEM;
+	for (size_t i = s->n; i-- > s->nspans;) {
+		struct side_item *it = &s->items[i];
+
+		if (it->class != SIDE_TIME)
+			continue;
+		if (it->parent == SIDE_NONE)
+			add_windows(&s->roots_windows, it);
+		else
+			add_windows(&s->items[it->parent].time_windows, it);
+	}
+	return 0;
+}
+
+int side__settle(struct side *s)
+{
+	int err;
+
+	for (size_t i = s->n; i-- > s->nspans;) {
+		struct side_item *it = &s->items[i];
+
+		if (it->span == SIDE_NONE)
+			continue;
+		it->next = s->items[it->span].first;
+		s->items[it->span].first = i;
+	}
+	err = set_times(s);
+	return err || !s->trace ? err : set_time_windows(s);
 }
 
 /* What it starts with: '{' or '[' of JSON, or anything else, which the trace reader judges. */
@@ -134,8 +206,10 @@ void side__free(struct side *s)
 		free(s->items[i].name);
 		free(s->items[i].buckets);
 		free(s->items[i].windows);
+		free(s->items[i].time_windows);
 	}
 	free(s->items);
+	free(s->roots_windows);
 	side__free_trace(s->source);
 	free(s->slow);
 	free(s->path);

@@ -52,12 +52,16 @@ struct side_item {
 	bool keyed;	 /* nests in nothing: no self, no share */
 	uint32_t span;	 /* index of the span's item; its own where it is one */
 	uint32_t parent; /* index of the node around it; SIDE_NONE: outermost */
+	uint32_t first;	 /* of a span its nodes: SIDE_NONE, or an index */
+	uint32_t next;	 /* of a node the next of its span */
 	uint64_t count;
 	bool measured; /* the figures below are there: at least one duration or value */
 	double total, self, min, max;
 	/* What its parent's shares refer to: total, or that of the children where these have more,
 	 * because it never ended. */
 	double time;
+	double
+	    *time_windows; /* the same by window, where it is not windows->total; NULL: not known */
 	uint64_t lost, open, orphan_ends, abandoned; /* SIDE_UNKNOWN; nodes have none */
 	const struct dist *dist;		     /* of a trace */
 	struct side_bucket *buckets;		     /* of a summary; NULL: it has none */
@@ -72,12 +76,13 @@ struct side {
 	double seconds;
 	struct side_item *items; /* spans, then nodes: each behind the node around it */
 	size_t nspans, n;
-	double roots_ns; /* time of all outermost spans */
-	uint64_t lost;	 /* in all; SIDE_UNKNOWN */
-	uint32_t sample; /* one outermost span in so many was recorded; 0, 1: all */
-	bool clean;	 /* the recording was closed */
-	bool inexact;	 /* a distribution had to give up bits (0.025 %) */
-	char *slow;	 /* the rule that chose what was recorded; NULL: none */
+	double roots_ns;       /* time of all outermost spans */
+	double *roots_windows; /* the same by window; NULL: not known */
+	uint64_t lost;	       /* in all; SIDE_UNKNOWN */
+	uint32_t sample;       /* one outermost span in so many was recorded; 0, 1: all */
+	bool clean;	       /* the recording was closed */
+	bool inexact;	       /* a distribution had to give up bits (0.025 %) */
+	char *slow;	       /* the rule that chose what was recorded; NULL: none */
 	double q[SIDE_Q_MAX];
 	size_t nq;
 	struct side_source *source; /* what the figures are read from */
@@ -134,7 +139,8 @@ enum figure_dim figure__dim(struct figure f, enum side_class class);
 bool figure__is_fact(struct figure f);
 
 enum estimate_state {
-	EST_ABSENT,  /* this side has no such figure: `why` */
+	EST_ABSENT,  /* such an item has no such figure: `why` */
+	EST_UNKNOWN, /* it has one, but this side does not tell: `why` */
 	EST_TOO_FEW, /* the sample cannot support it: it takes `needs` */
 	EST_KNOWN,
 };

@@ -14,7 +14,9 @@ void side__free_trace(struct side_source *source);
 
 /* Appends an item; NULL: no memory. Moves items. */
 struct side_item *side__add(struct side *s, const char *name);
-/* When all items are there: the times that shares refer to. 0 or -ENOMEM. */
+/* When all items are there: links, and the times that shares refer to. 0 or -ENOMEM. */
 int side__settle(struct side *s);
+/* `time` by window; NULL: not known. */
+const double *side_item__time_windows(const struct side_item *it);
 
 #endif

@@ -12,7 +12,7 @@ int check__write(FILE *f, const struct check *c, bool utf8);
 int check__write_json(FILE *f, const struct check *c);
 int check__write_junit(FILE *f, const struct check *c);
 
-/* "47.6us [46.9us .. 48.8us] of 30006", what a case came to. malloc'ed; NULL: no memory. */
+/* "47.6us [46.9 .. 48.8us] of 30006", what a case came to. malloc'ed; NULL: no memory. */
 char *check_case__text(const struct check_case *c);
 
 #endif

@@ -4,10 +4,10 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "out/diff.h"
 #include "out/figure.h"
-#include "out/grid.h"
 #include "out/text.h"
 
 enum column {
@@ -20,6 +20,17 @@ enum column {
 	COL_CI,
 	COL_VERDICT,
 	COLS
+};
+
+/*
+ * Rows are blocks of lines below a heading that is never cut; columns are aligned over all of them,
+ * so everything is laid out twice: first to learn how wide it is, then to be written.
+ */
+struct layout {
+	FILE *f; /* NULL: only learn */
+	const struct diff *d;
+	bool all, utf8;
+	int width[COLS];
 };
 
 static void put_side(FILE *f, const char *what, const struct side *s, bool utf8)
@@ -54,92 +65,133 @@ static bool is_minor(struct figure f)
 	       (f.kind == FIG_QUANTILE && (f.q == 0.9 || f.q == side_quantiles[4]));
 }
 
-static void put_figure(struct grid *g, const struct diff_row *r, int k, bool all)
+static void put_line(struct layout *l, char cells[COLS][INTERVAL_TEXT])
+{
+	int last = COLS - 1;
+
+	for (int c = 0; c < COLS && !l->f; c++) {
+		int n = strlen(cells[c]);
+
+		l->width[c] = n > l->width[c] ? n : l->width[c];
+	}
+	if (!l->f)
+		return;
+	while (last > 0 && !cells[last][0])
+		last--;
+	fprintf(l->f, "  %-*s", l->width[0], cells[0]);
+	for (int c = 1; c <= last; c++) {
+		bool left = c == COL_OLD_CI || c == COL_NEW_CI || c == COL_VERDICT;
+
+		fprintf(l->f, "  %*s",
+			left && c < last ? -l->width[c]
+			: left		 ? 0
+					 : l->width[c],
+			cells[c]);
+	}
+	fputc('\n', l->f);
+}
+
+static void put_figure(struct layout *l, const struct diff_row *r, int k)
 {
 	const struct diff_figure *fig = &r->figures[k];
 	enum figure_dim dim = figure__dim(diff_figures[k], r->class);
-	char name[FIGURE_NAME], text[INTERVAL_TEXT], indented[FIGURE_NAME + 4];
-	char lo[FIGURE_TEXT], hi[FIGURE_TEXT];
+	char cells[COLS][INTERVAL_TEXT] = {""}, lo[FIGURE_TEXT], hi[FIGURE_TEXT];
 
 	if (fig->a.state != EST_KNOWN && fig->b.state != EST_KNOWN)
 		return;
-	if (!all && is_minor(diff_figures[k]) && fig->verdict <= DIFF_TOO_FEW)
+	if (!l->all && is_minor(diff_figures[k]) && fig->verdict <= DIFF_TOO_FEW)
 		return;
-	snprintf(indented, sizeof(indented), "  %s", figure__name(name, diff_figures[k]));
-	grid__put(g, COL_NAME, indented);
-	grid__put(g, COL_OLD, r->a == SIDE_NONE ? "" : estimate__text(text, dim, &fig->a));
-	grid__put(g, COL_OLD_CI, interval__text(text, dim, &fig->a));
-	grid__put(g, COL_NEW, r->b == SIDE_NONE ? "" : estimate__text(text, dim, &fig->b));
-	grid__put(g, COL_NEW_CI, interval__text(text, dim, &fig->b));
-	grid__put(g, COL_CHANGE, fig->has_change ? change__text(text, fig->change) : "");
-	text[0] = '\0';
+	figure__name(cells[COL_NAME], diff_figures[k]);
+	if (r->a != SIDE_NONE)
+		estimate__text(cells[COL_OLD], dim, &fig->a);
+	interval__text(cells[COL_OLD_CI], dim, &fig->a);
+	if (r->b != SIDE_NONE)
+		estimate__text(cells[COL_NEW], dim, &fig->b);
+	interval__text(cells[COL_NEW_CI], dim, &fig->b);
+	if (fig->has_change)
+		change__text(cells[COL_CHANGE], fig->change);
 	if (fig->has_change && fig->has_interval)
-		snprintf(text, sizeof(text), "[%s .. %s]", change__text(lo, fig->ci.lo),
+		snprintf(cells[COL_CI], INTERVAL_TEXT, "[%s .. %s]", change__text(lo, fig->ci.lo),
 			 change__text(hi, fig->ci.hi));
-	grid__put(g, COL_CI, text);
-	grid__put(g, COL_VERDICT,
-		  fig->verdict == DIFF_NONE ? "" : diff_verdict__name(fig->verdict));
+	if (fig->verdict != DIFF_NONE)
+		snprintf(cells[COL_VERDICT], INTERVAL_TEXT, "%s", diff_verdict__name(fig->verdict));
+	put_line(l, cells);
 }
 
-static int put_row(struct grid *g, const struct diff *d, const struct diff_row *r, bool all)
+/* "strategy:on_tick: slower, +14.3ms/s" */
+static int put_heading(const struct layout *l, const struct diff_row *r)
 {
-	char time[FIGURE_TEXT], text[FIGURE_TEXT + 4] = "";
+	char time[FIGURE_TEXT], *path, *name = NULL;
 	size_t item;
-	const struct side *s = diff_row__side(d, r, &item);
-	char *name = side__path(s, item);
+	const struct side *s = diff_row__side(l->d, r, &item);
 
+	path = side__path(s, item);
+	name = path ? text__printable(path, l->utf8) : NULL;
+	free(path);
 	if (!name)
 		return -ENOMEM;
+	fprintf(l->f, "%s: %s", name,
+		r->verdict == DIFF_NONE ? "no verdict" : diff_verdict__name(r->verdict));
 	if (r->explains != 0)
-		snprintf(text, sizeof(text), "%s%s/s", r->explains > 0 ? "+" : "-",
-			 figure__text(time, DIM_TIME, fabs(r->explains)));
-	grid__put(g, COL_NAME, name);
-	for (int c = COL_OLD; c < COLS; c++)
-		grid__put(g, c,
-			  c == COL_CHANGE    ? text
-			  : c == COL_VERDICT ? diff_verdict__name(r->verdict)
-					     : "");
-	for (int k = 0; k < DIFF_FIGURES; k++)
-		put_figure(g, r, k, all);
+		fprintf(l->f, ", %s%s/s", r->explains > 0 ? "+" : "-",
+			figure__text(time, DIM_TIME, fabs(r->explains)));
+	fputc('\n', l->f);
 	free(name);
 	return 0;
 }
 
-/* Rows [from, to) that are to be shown; how many others there are. */
-static int put_table(FILE *f, const struct diff *d, size_t from, size_t to, bool all,
-		     unsigned int width, bool utf8)
+/* Rows [from, to) that are to be shown. */
+static int put_rows(struct layout *l, size_t from, size_t to, const char *what)
 {
-	static const char *const heads[COLS] = {"", "old", "", "new", "", "change", "", "verdict"};
-	struct grid *g = grid__new(COLS);
 	size_t shown = 0;
-	int err = g ? 0 : -ENOMEM;
+	int err = 0;
 
-	for (int c = 0; c < COLS && g; c++)
-		grid__put(g, c, c ? heads[c] : from ? "place in the tree" : "span");
 	for (size_t i = from; i < to && !err; i++) {
-		if (!all && !d->rows[i].changed)
+		const struct diff_row *r = &l->d->rows[i];
+
+		if (!l->all && !r->changed)
 			continue;
-		err = put_row(g, d, &d->rows[i], all);
 		shown++;
+		if (l->f)
+			err = put_heading(l, r);
+		for (int k = 0; k < DIFF_FIGURES; k++)
+			put_figure(l, r, k);
 	}
-	fputc('\n', f);
-	if (!err && shown)
-		err = grid__write(g, f, width, utf8);
-	if (!err && shown < to - from)
-		fprintf(f, "%s%zu %s without change\n", shown ? "and " : "", to - from - shown,
-			from ? "places in the tree" : "spans");
-	grid__free(g);
+	if (l->f && shown < to - from)
+		fprintf(l->f, "%zu %s%s without change\n", to - from - shown, shown ? "other " : "",
+			what);
 	return err;
 }
 
-int diff__write(FILE *f, const struct diff *d, bool all, unsigned int width, bool utf8)
+static int put_all(struct layout *l)
 {
+	char heads[COLS][INTERVAL_TEXT] = {"", "old", "", "new", "", "change", "", "verdict"};
+	const struct diff *d = l->d;
+	bool any = false;
 	int err;
 
+	for (size_t i = 0; i < d->n; i++)
+		any |= l->all || d->rows[i].changed;
+	if (any)
+		put_line(l, heads);
+	err = put_rows(l, 0, d->nspans, "spans");
+	if (d->n == d->nspans || err)
+		return err;
+	if (l->f)
+		fputs("\nby place in the call tree\n", l->f);
+	return put_rows(l, d->nspans, d->n, "places");
+}
+
+int diff__write(FILE *f, const struct diff *d, bool all, bool utf8)
+{
+	struct layout l = {.d = d, .all = all, .utf8 = utf8};
+	int err;
+
+	put_all(&l);
 	put_head(f, d, utf8);
-	err = put_table(f, d, 0, d->nspans, all, width, utf8);
-	if (!err && d->n > d->nspans)
-		err = put_table(f, d, d->nspans, d->n, all, width, utf8);
+	fputc('\n', f);
+	l.f = f;
+	err = put_all(&l);
 	if (!err && (fflush(f) || ferror(f)))
 		err = errno ? -errno : -EIO;
 	return err;
@@ -149,6 +201,11 @@ int diff__write(FILE *f, const struct diff *d, bool all, unsigned int width, boo
 static const char *verdict_key(enum diff_verdict v)
 {
 	return v == DIFF_NONE ? NULL : v == DIFF_TOO_FEW ? "too_few" : diff_verdict__name(v);
+}
+
+static bool is_absent(const struct estimate *e)
+{
+	return e->state == EST_ABSENT || e->state == EST_UNKNOWN;
 }
 
 static json_t *figure_json(struct json_doc *d, const struct diff_figure *fig, enum figure_dim dim)
@@ -190,7 +247,7 @@ static json_t *row_json(struct json_doc *d, const struct diff *diff, const struc
 	for (int k = 0; k < DIFF_FIGURES; k++) {
 		const struct diff_figure *fig = &r->figures[k];
 
-		if (fig->a.state == EST_ABSENT && fig->b.state == EST_ABSENT)
+		if (is_absent(&fig->a) && is_absent(&fig->b))
 			continue;
 		json_put(d, figures, figure__name(name, diff_figures[k]),
 			 figure_json(d, fig, figure__dim(diff_figures[k], r->class)));

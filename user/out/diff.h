@@ -8,7 +8,7 @@
 #include "model/diff.h"
 
 /* Rows that did not change are left out unless `all`. 0 or a negative errno of writing. */
-int diff__write(FILE *f, const struct diff *d, bool all, unsigned int width, bool utf8);
+int diff__write(FILE *f, const struct diff *d, bool all, bool utf8);
 int diff__write_json(FILE *f, const struct diff *d);
 
 #endif

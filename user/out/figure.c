@@ -63,6 +63,12 @@ char *figure__text(char buf[FIGURE_TEXT], enum figure_dim dim, double v)
 	return buf;
 }
 
+/* What follows the digits of a figure's text. */
+static char *unit_of(char *text)
+{
+	return text + strspn(text, "+-.0123456789e");
+}
+
 char *interval__text(char buf[INTERVAL_TEXT], enum figure_dim dim, const struct estimate *e)
 {
 	char lo[FIGURE_TEXT] = "?", hi[FIGURE_TEXT] = "?";
@@ -74,6 +80,9 @@ char *interval__text(char buf[INTERVAL_TEXT], enum figure_dim dim, const struct 
 		figure__text(lo, dim, e->ci.lo);
 	if (isfinite(e->ci.hi))
 		figure__text(hi, dim, e->ci.hi);
+	/* The unit once, when both have the same. */
+	if (!strcmp(unit_of(lo), unit_of(hi)))
+		*unit_of(lo) = '\0';
 	snprintf(buf, INTERVAL_TEXT, "[%s .. %s]", lo, hi);
 	return buf;
 }
@@ -128,7 +137,7 @@ json_t *estimate__json(struct json_doc *d, const struct estimate *e)
 {
 	json_t *o;
 
-	if (e->state == EST_ABSENT)
+	if (e->state == EST_ABSENT || e->state == EST_UNKNOWN)
 		return json_null();
 	o = json_object();
 	json_put(d, o, "value", e->state == EST_KNOWN ? figure__json(e->value) : json_null());

@@ -11,7 +11,7 @@
 
 /* Five significant digits: a limit and what just breaks it should not look alike. */
 char *figure__text(char buf[FIGURE_TEXT], enum figure_dim dim, double v);
-/* "[46.9us .. 48.8us]", a missing bound as "?"; "" when there is none. */
+/* "[46.9 .. 48.8us]", a missing bound as "?"; "" when there is none. */
 char *interval__text(char buf[INTERVAL_TEXT], enum figure_dim dim, const struct estimate *e);
 /* "-" when absent, "too few", or the value. */
 char *estimate__text(char buf[FIGURE_TEXT], enum figure_dim dim, const struct estimate *e);
