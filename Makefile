@@ -39,7 +39,7 @@ BPF_SRC	 := bpf/maps.bpf.c $(filter-out $(FEATURE_SRC) bpf/maps.bpf.c,$(wildcard
 SKELS	 := $(BUILD)/skel/qbpf.skel.h $(patsubst bpf/%.bpf.c,$(BUILD)/skel/%.skel.h,$(FEATURE_SRC))
 
 .PHONY: all
-all: $(BUILD)/qbpf
+all: $(BUILD)/qbpf agent
 
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -141,6 +141,8 @@ LIBS	:= $(foreach a,cmd trace out model file plan elf,$(BUILD)/lib$(a).a)
 $(BUILD)/qbpf: $(BUILD)/user/main.o $(LIBS)
 	@echo "  CC    $@"
 	$(Q)$(CC) $(LDFLAGS) $< $(LIBS) $(LDLIBS_ALL) -o $@
+
+include probes/cupti/rules.mk
 
 # --- tests --------------------------------------------------------------------------------------
 
@@ -256,6 +258,8 @@ install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/qbpf
 	install -m 755 $(BUILD)/qbpf $(DESTDIR)$(PREFIX)/bin/qbpf
 	install -m 644 include/qbpf/probe.h $(DESTDIR)$(PREFIX)/include/qbpf/
+	$(if $(AGENT),install -d $(DESTDIR)$(PREFIX)/lib/qbpf)
+	$(if $(AGENT),install -m 755 $(AGENT) $(DESTDIR)$(PREFIX)/lib/qbpf/)
 	set -e; for m in docs/man/*.[0-9]; do s=$${m##*.}; \
 		install -d $(DESTDIR)$(PREFIX)/share/man/man$$s; \
 		install -m 644 $$m $(DESTDIR)$(PREFIX)/share/man/man$$s/; done

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The memory that CUPTI fills: a fixed number of buffers, mapped once, zeroed after each use on the
+ * thread that brings them back (CUPTI would do it on the target's), and never unmapped, because CUPTI
+ * may hold some for ever. When all are out, every request gets the same discard buffer and one
+ * record's worth of it: what is written there is never read, only counted.
+ */
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "probes/cupti/agent.h"
+
+#define BUFFERS	      64u /* one bit each in `taken` */
+#define BUFFER_BYTES  ((size_t)1 << 20)
+#define DISCARD_BYTES ((size_t)64 << 10)
+/* Resident from the beginning, so that the target's threads do not take the page faults. */
+#define READY 2u
+
+static uint8_t *pool; /* BUFFERS of them, then the discard buffer */
+static uint64_t taken;
+
+static uint8_t *discard(void)
+{
+	return pool + BUFFERS * BUFFER_BYTES;
+}
+
+bool buffers_make(void)
+{
+	void *map;
+
+	if (pool)
+		return true;
+	map = mmap(NULL, BUFFERS * BUFFER_BYTES + DISCARD_BYTES, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (map == MAP_FAILED)
+		return fault(QBPF_RING_NO_MEMORY, "mmap", errno);
+#ifdef MADV_POPULATE_WRITE
+	madvise(map, READY * BUFFER_BYTES, MADV_POPULATE_WRITE);
+#endif
+	pool = map;
+	return true;
+}
+
+uint32_t buffers_out(void)
+{
+	return (uint32_t)__builtin_popcountll(__atomic_load_n(&taken, __ATOMIC_RELAXED));
+}
+
+void buffers_request(uint8_t **buffer, size_t *size, size_t *max)
+{
+	uint64_t was = __atomic_load_n(&taken, __ATOMIC_RELAXED), bit;
+
+	while (was != UINT64_MAX) {
+		bit = ~was & (was + 1); /* the lowest that is free */
+		if (__atomic_compare_exchange_n(&taken, &was, was | bit, true, __ATOMIC_ACQUIRE,
+						__ATOMIC_RELAXED)) {
+			*buffer = pool + (size_t)__builtin_ctzll(bit) * BUFFER_BYTES;
+			*size = BUFFER_BYTES;
+			*max = 0;
+			return;
+		}
+	}
+	*buffer = discard();
+	*size = DISCARD_BYTES;
+	*max = 1;
+}
+
+/* All records of a buffer: the length of one is known from where the next begins. */
+static void read_buffer(struct qbpf_ring_writer *w, uint8_t *buffer, size_t valid)
+{
+	void *next = NULL;
+	uint8_t *at = NULL;
+	int code;
+
+	for (;;) {
+		code = cupti.cuptiActivityGetNextRecord(buffer, valid, &next);
+		if (code != CUPTI_OK)
+			break;
+		if ((uint8_t *)next < (at ? at + 8 : buffer) ||
+		    (uint8_t *)next > buffer + valid - 4) {
+			code = -1;
+			break;
+		}
+		if (at)
+			record_put(w, at, (size_t)((uint8_t *)next - at));
+		at = next;
+	}
+	if (at)
+		record_put(w, at, (size_t)(buffer + valid - at));
+	if (code != CUPTI_NO_MORE_RECORDS)
+		__atomic_fetch_add(&agent.ring.head->broken, 1, __ATOMIC_RELAXED);
+}
+
+static bool too_late(void)
+{
+	uint64_t deadline = __atomic_load_n(&agent.deadline_ns, __ATOMIC_RELAXED);
+
+	return deadline && monotonic_ns() > deadline;
+}
+
+/* The ring stays mapped while this runs: see agent.inside. */
+static void take_in(uint8_t *buffer, size_t valid)
+{
+	struct qbpf_ring_head *h = agent.ring.head;
+	struct qbpf_ring_writer w;
+	uint32_t tid = thread_id();
+
+	if (too_late()) {
+		__atomic_fetch_add(&h->late, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	__atomic_fetch_add(&h->buffers, 1, __ATOMIC_RELAXED);
+	if (buffer == discard()) {
+		__atomic_fetch_add(&h->discarded, valid ? 1 : 0, __ATOMIC_RELAXED);
+		return;
+	}
+	qbpf_ring_claim(&agent.ring, tid, tid, &w);
+	read_buffer(&w, buffer, valid);
+	qbpf_ring_release(&w);
+}
+
+void buffers_complete(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
+{
+	uint64_t bit = 0;
+	size_t off = (size_t)(buffer - pool);
+
+	(void)context, (void)stream, (void)size;
+	if (!pool || buffer < pool || off > BUFFERS * BUFFER_BYTES || off % BUFFER_BYTES)
+		return; /* not one of ours */
+	if (buffer != discard()) {
+		bit = 1ull << (off / BUFFER_BYTES);
+		if (valid > BUFFER_BYTES)
+			valid = BUFFER_BYTES;
+	}
+	__atomic_fetch_add(&agent.inside, 1, __ATOMIC_SEQ_CST);
+	if (valid && __atomic_load_n(&agent.recording, __ATOMIC_SEQ_CST))
+		take_in(buffer, valid);
+	__atomic_fetch_sub(&agent.inside, 1, __ATOMIC_SEQ_CST);
+	if (!bit)
+		return;
+	memset(buffer, 0, valid);
+	__atomic_fetch_and(&taken, ~bit, __ATOMIC_RELEASE);
+}
