@@ -35,6 +35,8 @@ void snapshot__free(struct snapshot *s)
 	free(s->kernel);
 	free(s->cpu);
 	free(s->clocksource);
+	free(s->recording);
+	free(s->recording_fault);
 	for (size_t i = 0; s->spans && i < s->nspans; i++) {
 		free(s->spans[i].name);
 		hist__free(s->spans[i].hist);
@@ -117,6 +119,8 @@ struct snapshot *snapshot__clone(const struct snapshot *s)
 	c->kernel = copy_string(s->kernel, &failed);
 	c->cpu = copy_string(s->cpu, &failed);
 	c->clocksource = copy_string(s->clocksource, &failed);
+	c->recording = copy_string(s->recording, &failed);
+	c->recording_fault = copy_string(s->recording_fault, &failed);
 	c->spans = copy_spans(s->spans, s->nspans, &failed);
 	c->nodes = copy_array(s->nodes, s->nnodes, sizeof(*s->nodes), &failed);
 	c->refused = copy_notes(s->refused, s->nrefused, &failed);

@@ -11,6 +11,14 @@
 #include "model/hist.h"
 #include "plan/plan.h"
 
+/* What a recording made of a span's closed ones; held + lost + skipped is all of them. */
+struct snap_recorded {
+	uint64_t held;	  /* in the file */
+	uint64_t lost;	  /* the ring was full, or the disk */
+	uint64_t skipped; /* by --sample and --slow */
+	uint64_t over;	  /* watched by --slow and over the limit */
+};
+
 struct snap_span {
 	char *name;
 	enum span_kind kind;
@@ -27,6 +35,7 @@ struct snap_span {
 	/* Of a recording: what hist holds, exactly; not owned, not copied to a file. NULL: there is
 	 * only hist. */
 	const struct dist *exact;
+	struct snap_recorded recorded; /* zeros without a recording */
 };
 
 /* A minimum or maximum that the difference of two snapshots cannot tell. */
@@ -71,6 +80,10 @@ struct snapshot {
 	/* price: ns per hit by class; PRICE_N entries, 0: not measured */
 	uint64_t price_ns[PRICE_N];
 	uint64_t map_bytes; /* kernel memory that the maps take */
+	/* recording */
+	char *recording;       /* the file; NULL: nothing is recorded */
+	char *recording_fault; /* what ended it before its time; NULL: nothing */
+	uint64_t recording_bytes;
 };
 
 struct snapshot *snapshot__new(void);
