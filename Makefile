@@ -214,8 +214,11 @@ $(BUILD)/tests/mktrace: $(wildcard tests/tools/mktrace*.c) $(BUILD)/libfile.a
 	$(Q)$(CC) $(CPPFLAGS) -Itests/tools $(BASE_CFLAGS) $(filter %.c %.a,$^) $(libs_file) -o $@
 $(BUILD)/tests/mktrace: $(wildcard tests/tools/mktrace*.h user/file/*.h)
 
+# The simulated CUDA libraries.
+include tests/cudasim/rules.mk
+
 .PHONY: tests check setup unit
-tests: all $(UNITS) $(BPFTS) $(WORKS) $(BUILD)/tests/tui_driver $(BUILD)/tests/mktrace
+tests: all $(UNITS) $(BPFTS) $(WORKS) $(BUILD)/tests/tui_driver $(BUILD)/tests/mktrace cudasim
 
 setup:
 	@scripts/setup.sh
