@@ -20,6 +20,7 @@ struct command {
 static const struct command commands[] = {
     {"attach", cmd_attach, "trace a running process"},
     {"run", cmd_run, "start a program and trace it from its first instruction"},
+    {"report", cmd_report, "what a recording says: exact percentiles, where the time goes"},
     {"export", cmd_export, "a trace in the formats of other tools"},
     {"list", cmd_list, "what can be probed in a process or a file, and what it costs"},
     {"diff", cmd_diff, "what changed between two recordings"},

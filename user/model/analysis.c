@@ -338,30 +338,29 @@ static int plan_memory(struct an_build *b)
 	return b->pool ? 0 : -ENOMEM;
 }
 
-static int find_root(struct an_build *b, struct err *e)
+uint32_t analysis__span(const struct analysis *a, const char *name)
 {
-	if (!b->opts.root)
-		return 0;
-	for (size_t i = 0; i < b->info->nspans; i++)
-		if (!strcmp(b->info->spans[i].name, b->opts.root)) {
-			b->root = i + 1;
-			return 0;
-		}
-	return err_set(e, -ENOENT, "the trace has no span %s", b->opts.root);
+	for (size_t i = 0; i < a->info->nspans; i++)
+		if (!strcmp(a->info->spans[i].name, name))
+			return i + 1;
+	return 0;
 }
 
 static int prepare(struct an_build *b, struct err *e)
 {
 	const struct trace_info *info = b->info;
-	int err = find_root(b, e);
+	int err;
 
-	if (err)
-		return err;
+	b->a.info = info;
+	if (b->opts.root) {
+		b->root = analysis__span(&b->a, b->opts.root);
+		if (!b->root)
+			return err_set(e, -ENOENT, "the trace has no span %s", b->opts.root);
+	}
 	plan_windows(b);
 	if (!b->opts.tree_max)
 		b->opts.tree_max = TREE_MAX;
 	b->next_id = 1;
-	b->a.info = info;
 	b->a.spans = calloc(info->nspans + 1, sizeof(*b->a.spans));
 	b->gather = calloc(info->nspans + 1, sizeof(*b->gather));
 	b->threads = calloc(info->nthreads + 1, sizeof(*b->threads));

@@ -121,6 +121,9 @@ int analysis__new(struct trace_reader *r, const struct analysis_opts *o, struct 
 		  struct err *e);
 void analysis__free(struct analysis *a);
 
+/* The id of a span's name; 0: there is no such span. */
+uint32_t analysis__span(const struct analysis *a, const char *name);
+
 /*
  * The same figures as a snapshot, for the views that show one: spans and nodes have their exact
  * distributions (a must outlive it); what only the kernel counts (abandoned ...) is the kernel's, when

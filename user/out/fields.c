@@ -38,7 +38,8 @@ const struct field node_fields[NF_N] = {
     [NF_NAME] = {"name", "call tree", FIELD_TEXT}, [NF_COUNT] = {"count", "count", FIELD_COUNT},
     [NF_SUM] = {"sum", "total", FIELD_TOTAL},	   [NF_SELF] = {"self", "self", FIELD_TOTAL},
     [NF_MIN] = {"min", "min", FIELD_MEASURE},	   [NF_MEAN] = {NULL, "mean", FIELD_MEASURE},
-    [NF_MAX] = {"max", "max", FIELD_MEASURE},	   [NF_SHARE] = {NULL, "share", FIELD_SHARE},
+    [NF_P99] = {"p99", "p99", FIELD_MEASURE},	   [NF_MAX] = {"max", "max", FIELD_MEASURE},
+    [NF_SHARE] = {NULL, "share", FIELD_SHARE},
 };
 
 const char *span_kind_name(enum span_kind kind)
@@ -85,6 +86,20 @@ static void add_shares(struct span_rows *r, const struct snapshot *s, const stru
 			r->rows[i].share = 1;
 }
 
+static void exact_figures(struct span_row *row, const struct dist *d)
+{
+	row->nan = dist__nan(d);
+	row->in_hist = dist__count(d) - row->nan;
+	if (!row->in_hist)
+		return;
+	row->sum = dist__sum(d);
+	row->min = dist__min(d);
+	row->mean = dist__mean(d);
+	row->max = dist__max(d);
+	for (int q = 0; q < ROW_QUANTILES; q++)
+		row->has_q[q] = dist__quantile(d, quantiles[q], &row->q[q]);
+}
+
 int span_rows__make(struct span_rows *r, const struct snapshot *s, const struct tree *t)
 {
 	double seconds = snapshot__duration_s(s);
@@ -109,6 +124,10 @@ int span_rows__make(struct span_rows *r, const struct snapshot *s, const struct 
 		row->count = counts[i];
 		row->rate = seconds > 0 ? counts[i] / seconds : 0;
 		row->share = -1;
+		if (span->exact) {
+			exact_figures(row, span->exact);
+			continue;
+		}
 		row->nan = hist__nan(span->hist);
 		row->in_hist = hist__count(span->hist) - row->nan;
 		if (!row->in_hist)
@@ -251,6 +270,8 @@ void node_field__get(const struct tree_node *n, enum node_field f, struct field_
 {
 	const struct snap_node *node = n->node;
 	bool timed = n->span && !snap_span__is_instant(n->span) && n->span->kind != SPAN_VALUE;
+	long double p99;
+	bool enough;
 
 	*v = (struct field_value){.state = FIELD_ABSENT};
 	if (f == NF_NAME) {
@@ -277,6 +298,12 @@ void node_field__get(const struct tree_node *n, enum node_field f, struct field_
 		break;
 	case NF_MEAN:
 		set_node_measure(v, n, node->count ? node->total_ns / node->count : 0);
+		break;
+	case NF_P99:
+		if (!node->exact) /* the kernel has no histogram of a node */
+			return;
+		enough = dist__quantile(node->exact, 0.99, &p99);
+		set_node_measure(v, n, enough ? (uint64_t)p99 : SNAP_UNKNOWN);
 		break;
 	case NF_MAX:
 		set_node_measure(v, n, node->max_ns);

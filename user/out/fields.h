@@ -92,7 +92,18 @@ enum span_field {
 	SF_N
 };
 
-enum node_field { NF_NAME, NF_COUNT, NF_SUM, NF_SELF, NF_MIN, NF_MEAN, NF_MAX, NF_SHARE, NF_N };
+enum node_field {
+	NF_NAME,
+	NF_COUNT,
+	NF_SUM,
+	NF_SELF,
+	NF_MIN,
+	NF_MEAN,
+	NF_P99,
+	NF_MAX,
+	NF_SHARE,
+	NF_N
+};
 
 struct field {
 	const char *json;    /* NULL: not in the document */

@@ -9,20 +9,8 @@
 
 #include "out/fields.h"
 #include "out/json.h"
-#include "out/json_write.h"
+#include "out/json_summary.h"
 #include "out/text.h"
-
-/* Whole numbers exactly; an infinity has no JSON form and is told as text. */
-static json_t *number(long double v)
-{
-	if (isnan(v))
-		return json_null();
-	if (isinf((double)v))
-		return json_string(v > 0 ? "inf" : "-inf");
-	if (v == floorl(v) && v >= (long double)INT64_MIN && v <= (long double)INT64_MAX)
-		return json_integer((json_int_t)v);
-	return json_real((double)v);
-}
 
 static void put_field(struct json_doc *d, json_t *object, const struct field *f,
 		      const struct field_value *v)
@@ -40,9 +28,9 @@ static void put_field(struct json_doc *d, json_t *object, const struct field *f,
 	if (v->state == FIELD_UNKNOWN)
 		value = json_null();
 	else if (v->is_ns)
-		value = number(roundl(v->num));
+		value = json_measure(roundl(v->num));
 	else
-		value = number(v->num);
+		value = json_measure(v->num);
 	json_put(d, object, key, value);
 }
 
@@ -143,8 +131,8 @@ static json_t *histogram(struct json_doc *d, const struct hist *h)
 	for (size_t i = 0; i < n; i++) {
 		json_t *bucket = json_array();
 
-		json_append(d, bucket, number(b[i].lo));
-		json_append(d, bucket, number(b[i].hi));
+		json_append(d, bucket, json_measure(b[i].lo));
+		json_append(d, bucket, json_measure(b[i].hi));
 		json_append(d, bucket, json_count(b[i].n));
 		json_append(d, array, bucket);
 	}
@@ -153,7 +141,7 @@ static json_t *histogram(struct json_doc *d, const struct hist *h)
 	return array;
 }
 
-static json_t *span(struct json_doc *d, const struct span_row *r, bool full)
+json_t *json_span(struct json_doc *d, const struct span_row *r, bool full)
 {
 	static const char *const units[ROW_CLASSES] = {"ns", "ns", "value"};
 	/* An instant's figures are intervals: set apart, never to be taken for a latency. */
@@ -177,8 +165,7 @@ static json_t *span(struct json_doc *d, const struct span_row *r, bool full)
 	return o;
 }
 
-/* Nested without recursion; siblings are ordered by time. */
-static json_t *call_tree(struct json_doc *d, const struct tree *t)
+json_t *json_tree(struct json_doc *d, const struct tree *t)
 {
 	json_t *roots = json_array(), **children;
 	const struct tree_node *n;
@@ -251,35 +238,47 @@ static json_t *lost(struct json_doc *d, const struct snapshot *s)
 	return l;
 }
 
-int json__write_summary(FILE *f, const struct snapshot *s, bool compact)
+int json_summary(struct json_doc *d, const struct snapshot *s, const struct snapshot *costs,
+		 bool full)
 {
-	struct json_doc d = {.root = json_object()};
 	struct span_rows rows = {0};
 	struct tree *t = tree__new(s);
 	json_t *spans = json_array();
 	int err = t ? span_rows__make(&rows, s, t) : -ENOMEM;
 
+	d->root = json_object();
 	if (err) {
-		json_decref(d.root);
 		json_decref(spans);
 		goto out;
 	}
-	json_put(&d, d.root, "schema", json_string("qbpf.summary/1"));
-	json_put(&d, d.root, "target", target(&d, s));
-	json_put(&d, d.root, "host", host(&d, s));
-	json_put(&d, d.root, "duration_ns",
+	json_put(d, d->root, "schema", json_string("qbpf.summary/1"));
+	json_put(d, d->root, "target", target(d, s));
+	json_put(d, d->root, "host", host(d, s));
+	json_put(d, d->root, "duration_ns",
 		 json_count(s->now_ns > s->start_ns ? s->now_ns - s->start_ns : 0));
-	json_put(&d, d.root, "probes", probes(&d, s));
-	json_put(&d, d.root, "price", price(&d, s));
+	if (costs) {
+		json_put(d, d->root, "probes", probes(d, costs));
+		json_put(d, d->root, "price", price(d, costs));
+	}
 	for (size_t i = 0; i < rows.n; i++)
 		if (!span_row__refused(&rows.rows[i]))
-			json_append(&d, spans, span(&d, &rows.rows[i], !compact));
-	json_put(&d, d.root, "spans", spans);
-	json_put(&d, d.root, "tree", call_tree(&d, t));
-	json_put(&d, d.root, "lost", lost(&d, s));
-	err = json_doc__write(&d, f, compact);
+			json_append(d, spans, json_span(d, &rows.rows[i], full));
+	json_put(d, d->root, "spans", spans);
+	json_put(d, d->root, "tree", json_tree(d, t));
+	json_put(d, d->root, "lost", lost(d, s));
 out:
 	span_rows__clear(&rows);
 	tree__free(t);
+	return err;
+}
+
+int json__write_summary(FILE *f, const struct snapshot *s, bool compact)
+{
+	struct json_doc d = {0};
+	int err = json_summary(&d, s, s, !compact);
+
+	if (!err)
+		return json_doc__write(&d, f, compact);
+	json_decref(d.root);
 	return err;
 }

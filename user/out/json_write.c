@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +43,17 @@ void json_append_text(struct json_doc *d, json_t *array, const char *text)
 
 	json_append(d, array, valid ? json_string(valid) : NULL);
 	free(valid);
+}
+
+json_t *json_measure(long double v)
+{
+	if (isnan(v))
+		return json_null();
+	if (isinf((double)v))
+		return json_string(v > 0 ? "inf" : "-inf");
+	if (v == floorl(v) && v >= (long double)INT64_MIN && v <= (long double)INT64_MAX)
+		return json_integer((json_int_t)v);
+	return json_real((double)v);
 }
 
 json_t *json_count(uint64_t n)

@@ -19,6 +19,8 @@ void json_append(struct json_doc *d, json_t *array, json_t *value);
 void json_put_text(struct json_doc *d, json_t *object, const char *key, const char *text);
 void json_append_text(struct json_doc *d, json_t *array, const char *text);
 json_t *json_count(uint64_t n);
+/* Whole numbers exactly; an infinity has no JSON form and is told as text. */
+json_t *json_measure(long double v);
 /* Writes the document and a newline, and frees it. */
 int json_doc__write(struct json_doc *d, FILE *f, bool compact);
 

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* qbpf report: what a recording says, as text, as a document, or as a page. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/cmd.h"
+#include "cmd/compare.h"
+#include "cmd/report.h"
+#include "log.h"
+#include "out/html.h"
+#include "out/report.h"
+
+#define LIMIT	     40	  /* rows of a table */
+#define HOT	     0.05 /* of the traced time */
+#define WINDOWS	     100
+#define HTML_SLOWEST 50 /* whole trees on the page's timeline */
+#define TREE_MAX     20000
+
+struct report_args {
+	struct report_opts report;
+	struct compare_out json, html;
+	const char *root;
+};
+
+static const char help[] =
+    "usage: qbpf report TRACE [OPTION...]\n"
+    "\n"
+    "      --span NAME      this span only: callers, callees, distribution, over time\n"
+    "      --threads        the call tree of each thread\n"
+    "      --root NAME      critical paths of this span (default: the outermost span with\n"
+    "                       most time)\n"
+    "      --hot PCT        hot spots have so much of the traced time for themselves\n"
+    "                       (default 5)\n"
+    "      --limit N        rows of one table (default 40; 0: all)\n"
+    "      --json[=FILE]    the summary document, on stdout or in FILE, in place of the text\n"
+    "      --html[=FILE]    one self-contained page, the same\n"
+    "  -h, --help           this text\n"
+    "\n"
+    "Exit status: 0; 1 the trace cannot be read; 2 usage. See qbpf-report(1).\n";
+
+enum { CODE_SPAN = 256, CODE_THREADS, CODE_ROOT, CODE_HOT, CODE_LIMIT, CODE_JSON, CODE_HTML };
+
+static const struct option options[] = {
+    {"span", required_argument, NULL, CODE_SPAN},
+    {"threads", no_argument, NULL, CODE_THREADS},
+    {"root", required_argument, NULL, CODE_ROOT},
+    {"hot", required_argument, NULL, CODE_HOT},
+    {"limit", required_argument, NULL, CODE_LIMIT},
+    {"json", optional_argument, NULL, CODE_JSON},
+    {"html", optional_argument, NULL, CODE_HTML},
+    {"help", no_argument, NULL, 'h'},
+    {0},
+};
+
+static int parse_hot(const char *text, double *out)
+{
+	char *end;
+	double pct = strtod(text, &end);
+
+	if (end != text && *end == '%')
+		end++;
+	if (end == text || *end || !(pct >= 0 && pct <= 100)) {
+		log_err("--hot %s: not between 0 and 100 (percent)", text);
+		return -EINVAL;
+	}
+	*out = pct / 100;
+	return 0;
+}
+
+static int parse_limit(const char *text, size_t *out)
+{
+	char *end;
+	unsigned long n;
+
+	errno = 0;
+	n = strtoul(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno) {
+		log_err("--limit %s: not a number of rows", text);
+		return -EINVAL;
+	}
+	*out = n;
+	return 0;
+}
+
+static int take_option(struct report_args *a, int code)
+{
+	switch (code) {
+	case CODE_SPAN:
+		a->report.span = optarg;
+		return 0;
+	case CODE_THREADS:
+		a->report.threads = true;
+		return 0;
+	case CODE_ROOT:
+		a->root = optarg;
+		return 0;
+	case CODE_HOT:
+		return parse_hot(optarg, &a->report.hot);
+	case CODE_LIMIT:
+		return parse_limit(optarg, &a->report.limit);
+	case CODE_JSON:
+		a->json = (struct compare_out){true, optarg};
+		return 0;
+	case CODE_HTML:
+		a->html = (struct compare_out){true, optarg};
+		return 0;
+	default:
+		return 1; /* help */
+	}
+}
+
+/* 0; 1: help was asked for; -EINVAL: a usage error, told. */
+static int parse(struct report_args *a, int argc, char **argv)
+{
+	int c, err;
+
+	optind = 0;
+	opterr = 0;
+	for (;;) {
+		int at = optind ? optind : 1;
+
+		c = getopt_long(argc, argv, ":h", options, NULL);
+		if (c == -1)
+			break;
+		if (c == '?' || c == ':')
+			return compare__bad_option("report", argv[c == ':' ? optind - 1 : at], c);
+		err = take_option(a, c);
+		if (err)
+			return err;
+	}
+	if (optind + 1 != argc) {
+		log_err(optind == argc ? "which trace? (see qbpf report --help)"
+				       : "one trace at a time (see qbpf report --help)");
+		return -EINVAL;
+	}
+	a->report.path = argv[optind];
+	if (a->json.wanted && a->html.wanted && !a->json.path && !a->html.path) {
+		log_err("--json and --html cannot both go to stdout");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+struct job {
+	const struct report_args *args;
+	const struct analysis *a;
+};
+
+static int write_text(FILE *f, const void *what)
+{
+	const struct job *j = what;
+	int err;
+
+	errno = 0;
+	err = report__write(f, j->a, &j->args->report);
+	if (!err && (fflush(f) || ferror(f)))
+		err = errno ? -errno : -EIO;
+	return err;
+}
+
+static int write_json(FILE *f, const void *what)
+{
+	const struct job *j = what;
+
+	return report__write_json(f, j->a, &j->args->report);
+}
+
+static int write_html(FILE *f, const void *what)
+{
+	return html__write(f, ((const struct job *)what)->a, NULL);
+}
+
+static int report(const struct report_args *args, struct err *e)
+{
+	static const struct compare_out text = {true, NULL};
+	struct analysis_opts o = {
+	    .windows = WINDOWS,
+	    .slowest = args->html.wanted ? HTML_SLOWEST : 1,
+	    .tree_max = TREE_MAX,
+	    .per_thread = args->report.threads,
+	    .root = args->root,
+	};
+	struct trace_reader *r = NULL;
+	struct job j = {.args = args};
+	struct analysis *a = NULL;
+	int err;
+
+	err = trace_reader__open(args->report.path, &r, e);
+	if (!err)
+		err = analysis__new(r, &o, &a, e);
+	if (err)
+		goto out;
+	if (args->report.span && !analysis__span(a, args->report.span)) {
+		err = err_set(e, -ENOENT, "%s: there is no span %s in it", args->report.path,
+			      args->report.span);
+		goto out;
+	}
+	j.a = a;
+	if (args->json.wanted)
+		err = compare__write(&args->json, write_json, &j, e);
+	if (!err && args->html.wanted)
+		err = compare__write(&args->html, write_html, &j, e);
+	if (!err && !args->json.wanted && !args->html.wanted)
+		err = compare__write(&text, write_text, &j, e);
+out:
+	analysis__free(a);
+	trace_reader__free(r);
+	return err;
+}
+
+int cmd_report(int argc, char **argv)
+{
+	struct report_args a = {.report = {.limit = LIMIT, .hot = HOT, .width = report__width()}};
+	struct err e = {{0}};
+	int err = parse(&a, argc, argv);
+
+	if (err > 0) {
+		fputs(help, stdout);
+		return EXIT_OK;
+	}
+	if (err)
+		return EXIT_USAGE;
+	err = report(&a, &e);
+	if (err)
+		log_err("%s", e.text);
+	return err ? EXIT_FAILED : EXIT_OK;
+}
