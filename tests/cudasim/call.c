@@ -133,9 +133,9 @@ int sim_call_enter(struct sim_call *c)
 	if (tool && !forked)
 		tool->enter(c);
 	c->enter = sim_now();
-	if (!c->parent)
+	if (!c->parent && !forked)
 		sim_spend((uint64_t)sim_config()->call_ns);
-	return sim_fault(c->name);
+	return forked ? CUDA_ERROR_NOT_INITIALIZED : sim_fault(c->name);
 }
 
 int sim_call_exit(struct sim_call *c, int result)

@@ -14,6 +14,7 @@
 #define SPIN_NS		 100000ull
 
 static uint64_t virtual_now = VIRTUAL_START;
+static uint64_t epoch = VIRTUAL_START;
 static int64_t realtime_offset = VIRTUAL_REALTIME;
 
 static uint64_t clock_ns(clockid_t id)
@@ -30,6 +31,7 @@ static void __attribute__((constructor(102))) clock_start(void)
 
 	if (sim_config()->virtual_clock)
 		return;
+	epoch = clock_ns(CLOCK_MONOTONIC);
 	for (int i = 0; i < 20; i++) {
 		uint64_t real;
 
@@ -41,6 +43,11 @@ static void __attribute__((constructor(102))) clock_start(void)
 			realtime_offset = (int64_t)(real - before - best / 2);
 		}
 	}
+}
+
+uint64_t sim_epoch(void)
+{
+	return epoch;
 }
 
 int64_t sim_realtime_offset(void)

@@ -42,6 +42,13 @@ static void __attribute__((destructor)) hang_out(void)
 	sim_tools_set(NULL);
 }
 
+/* Tells the truth log what the tool did. */
+static CUptiResult told(const char *name, uint32_t arg, CUptiResult result)
+{
+	sim_truth_tool(name, arg, result);
+	return result;
+}
+
 static void hang_here(enum sim_hang where)
 {
 	while (sim_config()->hang == (int64_t)where)
@@ -171,51 +178,51 @@ CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requ
 	if (!request || !complete)
 		return CUPTI_ERROR_INVALID_PARAMETER;
 	buffers_register(request, complete);
-	return CUPTI_SUCCESS;
+	return told("cuptiActivityRegisterCallbacks", 0, CUPTI_SUCCESS);
 }
 
 CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc fn)
 {
-	return records_clock(fn);
+	return told("cuptiActivityRegisterTimestampCallback", 0, records_clock(fn));
 }
 
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
 {
-	return records_enable(kind, true);
+	return told("cuptiActivityEnable", kind, records_enable(kind, true));
 }
 
 CUptiResult cuptiActivityEnableAndDump(CUpti_ActivityKind kind)
 {
-	return records_enable(kind, true);
+	return cuptiActivityEnable(kind);
 }
 
 CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind)
 {
-	return records_enable(kind, false);
+	return told("cuptiActivityDisable", kind, records_enable(kind, false));
 }
 
 CUptiResult cuptiActivityEnableContext(CUcontext ctx, CUpti_ActivityKind kind)
 {
 	(void)ctx;
-	return records_enable(kind, true);
+	return cuptiActivityEnable(kind);
 }
 
 CUptiResult cuptiActivityDisableContext(CUcontext ctx, CUpti_ActivityKind kind)
 {
 	(void)ctx;
-	return records_enable(kind, false);
+	return cuptiActivityDisable(kind);
 }
 
 CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t enable)
 {
 	records_enable_call(SIM_DRIVER, cbid, enable);
-	return CUPTI_SUCCESS;
+	return told("cuptiActivityEnableDriverApi", cbid, CUPTI_SUCCESS);
 }
 
 CUptiResult cuptiActivityEnableRuntimeApi(CUpti_CallbackId cbid, uint8_t enable)
 {
 	records_enable_call(SIM_RUNTIME, cbid, enable);
-	return CUPTI_SUCCESS;
+	return told("cuptiActivityEnableRuntimeApi", cbid, CUPTI_SUCCESS);
 }
 
 /* Accepted; the model has nothing that they would change. */
@@ -249,8 +256,8 @@ CUptiResult cuptiActivityFlushAll(uint32_t flag)
 	if (!buffers_registered())
 		return CUPTI_ERROR_INVALID_OPERATION;
 	hang_here(HANG_FLUSH);
-	buffers_flush(flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-	return CUPTI_SUCCESS;
+	buffers_flush();
+	return told("cuptiActivityFlushAll", flag, CUPTI_SUCCESS);
 }
 
 CUptiResult cuptiActivityFlush(CUcontext ctx, uint32_t stream, uint32_t flag)
@@ -331,7 +338,7 @@ CUptiResult cuptiFinalize(void)
 	records_reset();
 	if (buffers_registered())
 		buffers_stop();
-	return CUPTI_SUCCESS;
+	return told("cuptiFinalize", 0, CUPTI_SUCCESS);
 }
 
 /* --- results ---------------------------------------------------------------------------------- */

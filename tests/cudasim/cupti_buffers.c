@@ -14,9 +14,8 @@
 
 #include "cupti_sim.h"
 
-#define WORKERS	 16
-#define POLL_NS	 1000000
-#define HELD_MAX 4096
+#define WORKERS 16
+#define POLL_NS 1000000
 
 struct buffer {
 	struct buffer *next;
@@ -34,7 +33,7 @@ struct producer {
 struct worker {
 	pthread_t thread;
 	struct producer producer;
-	struct record *due; /* sorted by when they are due, then by age */
+	struct record *due, *last; /* sorted by when they are due, then by age */
 	struct buffer *full, **full_tail;
 	uint64_t asked, done; /* flushes */
 	bool busy, stop;
@@ -51,10 +50,12 @@ static unsigned int n_workers, turn;
 static size_t dropped, n_records;
 static struct record *held, **held_tail = &held; /* order=: waits for a flush */
 static size_t n_held;
-static bool raced;
+static bool registered, raced;
+static unsigned int n_writing; /* threads in the middle of a call's record */
 
 static __thread struct producer *mine;
 static __thread struct worker *me;
+static __thread unsigned int writing;
 
 /* --- buffers ---------------------------------------------------------------------------------- */
 
@@ -293,6 +294,10 @@ static struct record *take_due(struct worker *w)
 	if (!r || r->due > sim_now())
 		return NULL;
 	w->due = r->next;
+	if (r->next)
+		r->next->prev = NULL;
+	else
+		w->last = NULL;
 	return r;
 }
 
@@ -376,60 +381,91 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
+/* With `lock` held. */
 static void workers_start(void)
 {
-	pthread_mutex_lock(&lock);
-	while (!n_workers) {
-		for (int64_t i = 0; i < sim_config()->threads; i++) {
-			struct worker *w = &workers[i];
+	if (n_workers)
+		return;
+	for (int64_t i = 0; i < sim_config()->threads; i++) {
+		struct worker *w = &workers[i];
 
-			*w = (struct worker){.full_tail = &w->full};
-			pthread_mutex_init(&w->producer.lock, NULL);
-			w->producer.next = producers;
-			producers = &w->producer;
-			if (pthread_create(&w->thread, NULL, worker_main, w))
-				abort();
-		}
-		n_workers = (unsigned int)sim_config()->threads;
+		*w = (struct worker){.full_tail = &w->full};
+		pthread_mutex_init(&w->producer.lock, NULL);
+		w->producer.next = producers;
+		producers = &w->producer;
+		if (pthread_create(&w->thread, NULL, worker_main, w))
+			abort();
 	}
-	pthread_mutex_unlock(&lock);
+	n_workers = (unsigned int)sim_config()->threads;
 }
 
 /* --- what the rest calls ---------------------------------------------------------------------- */
 
 void buffers_register(CUpti_BuffersCallbackRequestFunc req, CUpti_BuffersCallbackCompleteFunc done)
 {
+	pthread_mutex_lock(&lock);
 	request = req;
 	complete = done;
+	registered = true;
+	pthread_mutex_unlock(&lock);
 }
 
 bool buffers_registered(void)
 {
-	return complete != NULL;
+	return __atomic_load_n(&registered, __ATOMIC_SEQ_CST);
 }
 
 void buffers_api(struct record *r)
 {
+	pthread_mutex_lock(&lock);
+	if (!registered) {
+		pthread_mutex_unlock(&lock);
+		free(r);
+		return;
+	}
 	workers_start();
+	n_writing++;
+	pthread_mutex_unlock(&lock);
+	writing++;
 	if (sim_config()->order == ORDER_NATURAL)
 		write_record(producer_of_thread(), r);
 	else
 		hold(r);
+	writing--;
+	pthread_mutex_lock(&lock);
+	n_writing--;
+	pthread_cond_broadcast(&idle);
+	pthread_mutex_unlock(&lock);
 }
 
 void buffers_device(struct record *r, uint32_t stream)
 {
-	struct record **at;
+	struct record *after;
 	struct worker *w;
 
-	workers_start();
 	pthread_mutex_lock(&lock);
+	if (!registered) {
+		pthread_mutex_unlock(&lock);
+		free(r);
+		return;
+	}
+	workers_start();
 	w = &workers[stream % n_workers];
-	for (at = &w->due; *at && (*at)->due <= r->due; at = &(*at)->next)
+	/* A worker that has something to wait for looks by itself. */
+	if (!w->due)
+		pthread_cond_broadcast(&wake);
+	for (after = w->last; after && after->due > r->due; after = after->prev)
 		;
-	r->next = *at;
-	*at = r;
-	pthread_cond_broadcast(&wake);
+	r->prev = after;
+	r->next = after ? after->next : w->due;
+	if (r->next)
+		r->next->prev = r;
+	else
+		w->last = r;
+	if (after)
+		after->next = r;
+	else
+		w->due = r;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -449,11 +485,11 @@ static void flush_workers(void)
 	pthread_mutex_unlock(&lock);
 }
 
-void buffers_flush(bool forced)
+/* Forced or not: no buffer ever holds an unfinished record. */
+void buffers_flush(void)
 {
 	struct producer *p;
 
-	(void)forced; /* no buffer ever holds an unfinished record */
 	if (sim_config()->order != ORDER_NATURAL) {
 		flush_workers();
 		release_held();
@@ -483,7 +519,12 @@ void buffers_stop(void)
 {
 	unsigned int n;
 
-	buffers_flush(true);
+	pthread_mutex_lock(&lock);
+	registered = false;
+	while (n_writing > writing)
+		pthread_cond_wait(&idle, &lock);
+	pthread_mutex_unlock(&lock);
+	buffers_flush();
 	pthread_mutex_lock(&lock);
 	n = n_workers;
 	for (unsigned int i = 0; i < n; i++)
@@ -496,8 +537,6 @@ void buffers_stop(void)
 	}
 	pthread_mutex_lock(&lock);
 	n_workers = 0;
-	request = NULL;
-	complete = NULL;
 	for (struct producer **p = &producers; *p;) {
 		bool ours =
 		    (char *)*p >= (char *)workers && (char *)*p < (char *)(workers + WORKERS);
@@ -524,8 +563,8 @@ void buffers_forked(void)
 	pthread_mutex_init(&lock, NULL);
 	pthread_cond_init(&wake, NULL);
 	pthread_cond_init(&idle, NULL);
-	complete = NULL;
-	request = NULL;
+	registered = false;
+	n_writing = 0;
 	n_workers = 0;
 	producers = NULL;
 	mine = NULL;

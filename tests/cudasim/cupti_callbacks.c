@@ -77,16 +77,23 @@ static CUptiResult subscribe(CUpti_SubscriberHandle *handle, CUpti_CallbackFunc 
 
 CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *handle, CUpti_CallbackFunc fn, void *user)
 {
-	return subscribe(handle, fn, user, NULL, 0);
+	CUptiResult err = subscribe(handle, fn, user, NULL, 0);
+
+	sim_truth_tool("cuptiSubscribe", 0, err);
+	return err;
 }
 
 CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle *handle, CUpti_CallbackFunc fn, void *user,
 			      CUpti_SubscriberParams *params)
 {
+	CUptiResult err;
+
 	if (params && params->structSize != CUpti_SubscriberParams_STRUCT_SIZE)
 		return CUPTI_ERROR_INVALID_PARAMETER;
-	return subscribe(handle, fn, user, params ? params->oldSubscriberName : NULL,
-			 params ? params->oldSubscriberSize : 0);
+	err = subscribe(handle, fn, user, params ? params->oldSubscriberName : NULL,
+			params ? params->oldSubscriberSize : 0);
+	sim_truth_tool("cuptiSubscribe_v2", 0, err);
+	return err;
 }
 
 static bool known(CUpti_SubscriberHandle handle)
@@ -99,6 +106,7 @@ CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle handle)
 	if (!known(handle))
 		return CUPTI_ERROR_INVALID_PARAMETER;
 	callbacks_reset();
+	sim_truth_tool("cuptiUnsubscribe", 0, CUPTI_SUCCESS);
 	return CUPTI_SUCCESS;
 }
 

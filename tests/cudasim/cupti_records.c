@@ -72,7 +72,7 @@ static uint64_t host_time(uint64_t t)
 static uint64_t device_time(uint64_t t)
 {
 	const struct sim_config *c = sim_config();
-	int64_t drift = (int64_t)((__int128)t * c->drift_ppb / 1000000000);
+	int64_t drift = (int64_t)((__int128)(int64_t)(t - sim_epoch()) * c->drift_ppb / 1000000000);
 
 	if (timestamp && !timestamp_late)
 		t += (uint64_t)timestamp_offset;

@@ -18,7 +18,7 @@
 /* --- records.c -------------------------------------------------------------------------------- */
 
 struct record {
-	struct record *next;
+	struct record *next, *prev;
 	uint64_t due; /* ns of the simulator's clock: when the device has done it */
 	uint32_t correlation;
 	bool api;
@@ -49,7 +49,7 @@ bool buffers_registered(void);
 void buffers_api(struct record *r);
 /* By one of the worker threads, once it is due; takes r. Holds no lock of the tool's. */
 void buffers_device(struct record *r, uint32_t stream);
-void buffers_flush(bool forced);
+void buffers_flush(void);
 size_t buffers_dropped(void);
 /* Returns what is in the buffers and ends the threads. */
 void buffers_stop(void);

@@ -56,6 +56,8 @@ uint64_t sim_now(void);
 void sim_wait_until(uint64_t when);
 /* The host works for that long. */
 void sim_spend(uint64_t ns);
+/* When the simulator was loaded. */
+uint64_t sim_epoch(void);
 /* What has to be added to a time of this clock to get CLOCK_REALTIME. */
 int64_t sim_realtime_offset(void);
 /* A number of 64 bits that depends on the seed and on n alone. */
@@ -147,6 +149,8 @@ extern pthread_mutex_t sim_lock; /* guards contexts, streams, events, graphs, me
 void truth_open(void);
 void truth_call(const struct sim_call *c);
 void truth_activity(const struct sim_activity *a);
+/* What a tool did: a CUPTI call, its argument and result. */
+void sim_truth_tool(const char *name, uint32_t arg, int result);
 /* A record that a tool did not get: what is the kind of the record. */
 void sim_truth_lost(const char *what, uint32_t correlation);
 void truth_forget(void);

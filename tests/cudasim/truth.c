@@ -84,6 +84,18 @@ void sim_truth_lost(const char *what, uint32_t correlation)
 	put(line, snprintf(line, sizeof(line), "lost,%s,%u,,,,,,,,,,,,,,,,\n", what, correlation));
 }
 
+void sim_truth_tool(const char *name, uint32_t arg, int result)
+{
+	char line[256];
+	uint64_t now = sim_now();
+
+	if (truth_fd < 0)
+		return;
+	put(line, snprintf(line, sizeof(line),
+			   "cupti,%s,0,%u,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",,,,,,,,,,,%u,%d\n",
+			   name, sim_self()->tid, now, now, now, arg, result));
+}
+
 void truth_forget(void)
 {
 	if (truth_fd >= 0)
