@@ -45,7 +45,7 @@
  *
  * LIFE. The reader holds an OFD write lock on the file as long as it lives; who looks with
  * F_OFD_GETLK and finds none knows that it is gone, even by SIGKILL. One process at a time is the
- * producer: head.tgid. After exec, or when the last one is gone, the next may take the ring over:
+ * producer: head.holder. After exec, or when the last one is gone, the next may take the ring over:
  * head.generation counts that, and each begins with a QBPF_RING_START record.
  *
  * TIMES are nanoseconds of head.clock: CLOCK_MONOTONIC, or CUPTI's own clock, which the
@@ -137,6 +137,7 @@ enum qbpf_ring_clock {
 enum qbpf_ring_command {
 	QBPF_RING_GO = 0,
 	QBPF_RING_STOP = 1,
+	QBPF_RING_WAKE = 2, /* a bit of the producer's own, so that it need not sleep: ignore it */
 };
 
 struct qbpf_ring_head {
@@ -199,8 +200,10 @@ struct qbpf_ring_head {
 	uint64_t late;	       /* buffers that came after the producer was off: ignored */
 	uint32_t strings_used; /* bytes */
 	uint32_t buffers_out;  /* held by CUPTI now */
+	uint32_t holder;       /* tgid of the process that is the producer; 0: the place is free */
+	uint32_t pad1;
 
-	unsigned char reserved[3112];
+	unsigned char reserved[3104];
 };
 
 struct qbpf_ring_lane {
@@ -424,7 +427,7 @@ __QBPF_RING_OFF(qbpf_ring_head, in_call, 240);
 __QBPF_RING_OFF(qbpf_ring_head, cupti_path, 400);
 __QBPF_RING_OFF(qbpf_ring_head, lost, 656);
 __QBPF_RING_OFF(qbpf_ring_head, lost_strings, 912);
-__QBPF_RING_OFF(qbpf_ring_head, reserved, 984);
+__QBPF_RING_OFF(qbpf_ring_head, reserved, 992);
 __QBPF_RING_SIZE(qbpf_ring_lane, 192);
 __QBPF_RING_OFF(qbpf_ring_lane, written, 64);
 __QBPF_RING_OFF(qbpf_ring_lane, consumed, 128);
