@@ -216,9 +216,10 @@ $(BUILD)/tests/mktrace: $(wildcard tests/tools/mktrace*.h user/file/*.h)
 
 # The simulated CUDA libraries.
 include tests/cudasim/rules.mk
+include tests/cudasim/agent.mk
 
 .PHONY: tests check setup unit
-tests: all $(UNITS) $(BPFTS) $(WORKS) $(BUILD)/tests/tui_driver $(BUILD)/tests/mktrace cudasim
+tests: all $(UNITS) $(BPFTS) $(WORKS) $(BUILD)/tests/tui_driver $(BUILD)/tests/mktrace cudasim $(AGENT_TESTS)
 
 setup:
 	@scripts/setup.sh

@@ -147,6 +147,14 @@ static void publish(void)
 
 static void at_exit(void);
 
+/* The producer's place is free again. */
+static void give_back(enum qbpf_ring_state state)
+{
+	agent.ring.head->threads = 0;
+	set_state(state);
+	__atomic_store_n(&agent.ring.head->holder, 0, __ATOMIC_RELEASE);
+}
+
 /* After a refusal the thread still has to take back what was begun. */
 static enum outcome begin(void)
 {
@@ -161,8 +169,12 @@ static enum outcome begin(void)
 	__atomic_store_n(&agent.deadline_ns, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&agent.fatal, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&agent.callbacks, 0, __ATOMIC_RELAXED);
-	if (!switch_on())
-		return REFUSED;
+	if (!switch_on()) {
+		if (agent.subscriber)
+			return REFUSED;
+		give_back(QBPF_RING_REFUSED);
+		return NOT_OURS;
+	}
 	/* Handlers run in reverse order: ours, registered after CUPTI's and the driver's. */
 	if (!exit_known && !atexit(at_exit))
 		exit_known = true;
@@ -270,14 +282,6 @@ static enum outcome how_it_began(enum how how)
 	while ((o = __atomic_load_n(&outcome, __ATOMIC_ACQUIRE)) == NOT_YET)
 		nap(&outcome, NOT_YET, ROUND_MS);
 	return o;
-}
-
-/* The producer's place is free again. */
-static void give_back(enum qbpf_ring_state state)
-{
-	agent.ring.head->threads = 0;
-	set_state(state);
-	__atomic_store_n(&agent.ring.head->holder, 0, __ATOMIC_RELEASE);
 }
 
 static void *run(void *arg)

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# What the tests of the CUDA agent need beside the simulated libraries.
+
+$(BUILD)/tests/ring_dump: tests/tools/ring_dump.c $(BUILD)/libfile.a
+	@mkdir -p $(@D)
+	@echo "  CC    $@"
+	$(Q)$(CC) $(CPPFLAGS) $(BASE_CFLAGS) -MMD -MP -MF $@.d $< $(BUILD)/libfile.a $(libs_file) -o $@
+
+# A program that knows CUDA by its runtime alone, so that it runs on the real one, too.
+$(SIM_OUT)/agent_target: tests/cudasim/agent_target.c $(SIM_LIBS)
+	@mkdir -p $(@D)
+	@echo "  CC    $@"
+	$(Q)$(CC) -isystem $(CUDA_HOME)/include -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -rdynamic \
+		-MMD -MP -MF $@.d $< $(SIM_OUT)/libcudart.so.13 -Wl,-rpath,'$$ORIGIN' \
+		-Wl,-rpath-link,$(SIM_OUT) -ldl -pthread -o $@
+
+AGENT_TESTS := $(if $(CUDA_HEADERS),$(BUILD)/tests/ring_dump $(SIM_OUT)/agent_target)

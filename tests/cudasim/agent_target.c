@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * agent_target WORD... - a CUDA program that does what its arguments say, one after the other, for
+ * the tests of the agent
+ *
+ *	launch:N h2d:N d2h:N memset:N graph:N sync fail:N	N calls (graphs of three kernels)
+ *	query:N		calls that the agent does not record
+ *	names:N		N kernels of names of their own
+ *	devices:N	a copy to and a kernel on each of the first N devices
+ *	threads:T:N	T threads at once with N launches each
+ *	persist		a kernel that never ends
+ *	time:N		N launches, and prints the ns of one
+ *	sleep:MS print:TEXT tasks rss exit:N _exit:N	`tasks` and `rss` print what /proc says
+ *	fork:N		N children, one after the other, that end by exit(0)
+ *	forkcuda	a child that calls CUDA
+ *	exec		runs this program anew with the words that follow
+ *	late		opens $QBPF_AGENT and starts it on $LATE_RING; stop: asks it to detach
+ *	atexit:TEXT	prints it from an exit handler that was registered first
+ *
+ * Errors of CUDA calls are counted and printed at the end, never fatal.
+ */
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BYTES 4096
+
+static unsigned long errors;
+static char *device_mem;
+static char host_mem[BYTES];
+static cudaStream_t stream;
+static char **words;
+
+/* Kernels are host functions to the simulator, which goes by their names. */
+#define KERNEL(name)                                                                               \
+	void name(void);                                                                           \
+	void name(void)                                                                            \
+	{                                                                                          \
+	}
+KERNEL(price_options)
+KERNEL(risk_check)
+KERNEL(persistent_feed)
+
+static void check(cudaError_t err)
+{
+	if (err != cudaSuccess)
+		__atomic_fetch_add(&errors, 1, __ATOMIC_RELAXED);
+}
+
+static void set_up(void)
+{
+	if (device_mem)
+		return;
+	check(cudaMalloc((void **)&device_mem, BYTES));
+	check(cudaStreamCreate(&stream));
+	if (!device_mem) /* no driver: the calls go on failing */
+		device_mem = host_mem;
+}
+
+static void launch(void (*kernel)(void), cudaStream_t s)
+{
+	void *args[] = {NULL};
+
+	check(cudaLaunchKernel((const void *)kernel, (dim3){4, 3, 2}, (dim3){64, 2, 1}, args, 256,
+			       s));
+}
+
+static void copy(enum cudaMemcpyKind kind)
+{
+	if (kind == cudaMemcpyHostToDevice)
+		check(cudaMemcpyAsync(device_mem, host_mem, BYTES, kind, stream));
+	else
+		check(cudaMemcpy(host_mem, device_mem, BYTES, kind));
+}
+
+static void graphs(long n)
+{
+	cudaGraph_t graph = NULL;
+	cudaGraphExec_t exec = NULL;
+	long i;
+
+	check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+	for (i = 0; i < 3; i++)
+		launch(price_options, stream);
+	check(cudaStreamEndCapture(stream, &graph));
+	check(cudaGraphInstantiate(&exec, graph, 0));
+	for (i = 0; i < n; i++)
+		check(cudaGraphLaunch(exec, stream));
+	check(cudaStreamSynchronize(stream));
+	check(cudaGraphExecDestroy(exec));
+	check(cudaGraphDestroy(graph));
+}
+
+void __cudaRegisterFunction(void **, const char *, char *, const char *, int, void *, void *,
+			    void *, void *, int *);
+
+static void names(long n)
+{
+	static char stubs[1 << 16];
+	char name[64];
+	long i;
+
+	for (i = 0; i < n && i < (long)sizeof(stubs); i++) {
+		snprintf(name, sizeof(name), "_Z5price%ldPf", i);
+		__cudaRegisterFunction(NULL, stubs + i, strdup(name), strdup(name), -1, NULL, NULL,
+				       NULL, NULL, NULL);
+		check(
+		    cudaLaunchKernel(stubs + i, (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL, 0, stream));
+	}
+}
+
+static void devices(long n)
+{
+	void *mem;
+	long i;
+
+	for (i = 0; i < n; i++) {
+		mem = NULL;
+		check(cudaSetDevice((int)i));
+		check(cudaMalloc(&mem, BYTES));
+		check(cudaMemcpy(mem, host_mem, BYTES, cudaMemcpyHostToDevice));
+		if (i) /* from the device before */
+			check(cudaMemcpyPeer(mem, (int)i, device_mem, 0, BYTES));
+		launch(risk_check, NULL);
+		check(cudaDeviceSynchronize());
+		check(cudaFree(mem));
+	}
+	check(cudaSetDevice(0));
+}
+
+static void *launcher(void *arg)
+{
+	long n = *(long *)arg;
+
+	while (n-- > 0)
+		launch(risk_check, stream);
+	return NULL;
+}
+
+static void threads(const char *spec)
+{
+	long t = strtol(spec, NULL, 10), n = strtol(strchr(spec, ':') + 1, NULL, 10), i;
+	pthread_t *ids = calloc((size_t)t, sizeof(*ids));
+
+	for (i = 0; i < t; i++)
+		if (pthread_create(&ids[i], NULL, launcher, &n))
+			exit(99);
+	for (i = 0; i < t; i++)
+		pthread_join(ids[i], NULL);
+	free(ids);
+}
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
+}
+
+static void timed(long n)
+{
+	double start = now();
+	long i;
+
+	for (i = 0; i < n; i++)
+		launch(price_options, stream);
+	printf("%.0f\n", (now() - start) / (double)n);
+	check(cudaStreamSynchronize(stream));
+}
+
+static void children(long n, int with_cuda)
+{
+	pid_t pid;
+	long i;
+	int status;
+
+	for (i = 0; i < n; i++) {
+		fflush(stdout);
+		pid = fork();
+		if (!pid) {
+			if (with_cuda) {
+				launch(risk_check, stream);
+				cudaDeviceSynchronize();
+			}
+			exit(0);
+		}
+		if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+			exit(98);
+	}
+}
+
+static void print_proc(const char *field)
+{
+	char line[256];
+	FILE *f = fopen("/proc/self/status", "r");
+
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, field, strlen(field)))
+			printf("%s %ld\n", field, strtol(line + strlen(field) + 1, NULL, 10));
+	if (f)
+		fclose(f);
+}
+
+static void late(void)
+{
+	void *agent = dlopen(getenv("QBPF_AGENT"), RTLD_NOW);
+	int (*start)(const char *) = NULL;
+
+	if (agent)
+		*(void **)&start = dlsym(agent, "qbpf_agent_start");
+	printf("late %d\n", start ? start(getenv("LATE_RING")) : -1);
+}
+
+static void stop(void)
+{
+	int (*end)(void) = NULL;
+	void *agent = dlopen(getenv("QBPF_AGENT"), RTLD_NOW);
+
+	if (agent)
+		*(void **)&end = dlsym(agent, "qbpf_agent_stop");
+	printf("stop %d\n", end ? end() : -1);
+}
+
+static const char *last_words;
+
+static void say_last_words(void)
+{
+	printf("%s\n", last_words);
+}
+
+static void repeat(long n, void (*f)(long), long arg)
+{
+	while (n-- > 0)
+		f(arg);
+}
+
+static void one_launch(long arg)
+{
+	launch(arg ? risk_check : price_options, stream);
+}
+
+static void one_copy(long kind)
+{
+	copy((enum cudaMemcpyKind)kind);
+}
+
+static void one_memset(long value)
+{
+	check(cudaMemsetAsync(device_mem, (int)value, BYTES, stream));
+}
+
+static void one_failure(long arg)
+{
+	(void)arg;
+	check(cudaMemcpy(host_mem, device_mem, BYTES, (enum cudaMemcpyKind)77));
+}
+
+static void one_query(long arg)
+{
+	int device;
+
+	(void)arg;
+	check(cudaGetDevice(&device));
+}
+
+/* The words that make CUDA calls; false: it is none of them. */
+static int cuda_word(const char *word, const char *arg, long n)
+{
+	if (!strcmp(word, "launch"))
+		repeat(n, one_launch, 0);
+	else if (!strcmp(word, "h2d"))
+		repeat(n, one_copy, cudaMemcpyHostToDevice);
+	else if (!strcmp(word, "d2h"))
+		repeat(n, one_copy, cudaMemcpyDeviceToHost);
+	else if (!strcmp(word, "memset"))
+		repeat(n, one_memset, 7);
+	else if (!strcmp(word, "fail"))
+		repeat(n, one_failure, 0);
+	else if (!strcmp(word, "query"))
+		repeat(n, one_query, 0);
+	else if (!strcmp(word, "graph"))
+		graphs(n);
+	else if (!strcmp(word, "names"))
+		names(n);
+	else if (!strcmp(word, "devices"))
+		devices(n);
+	else if (!strcmp(word, "threads"))
+		threads(arg);
+	else if (!strcmp(word, "persist"))
+		launch(persistent_feed, stream);
+	else if (!strcmp(word, "time"))
+		timed(n);
+	else if (!strcmp(word, "sync"))
+		check(cudaStreamSynchronize(stream));
+	else
+		return 0;
+	return 1;
+}
+
+static void plain_word(const char *word, const char *arg, long n)
+{
+	if (!strcmp(word, "sleep"))
+		usleep((useconds_t)n * 1000);
+	else if (!strcmp(word, "print"))
+		printf("%s\n", arg);
+	else if (!strcmp(word, "tasks"))
+		print_proc("Threads:");
+	else if (!strcmp(word, "rss"))
+		print_proc("VmRSS:");
+	else if (!strcmp(word, "exit"))
+		exit((int)n);
+	else if (!strcmp(word, "_exit"))
+		_exit((int)n);
+	else if (!strcmp(word, "fork"))
+		children(n, 0);
+	else if (!strcmp(word, "forkcuda"))
+		children(1, 1);
+	else if (!strcmp(word, "late"))
+		late();
+	else if (!strcmp(word, "stop"))
+		stop();
+	else if (!strcmp(word, "atexit")) {
+		last_words = arg;
+		atexit(say_last_words);
+	} else {
+		fprintf(stderr, "agent_target: %s\n", word);
+		exit(97);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	char word[32];
+	const char *colon;
+	int i;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	words = argv;
+	for (i = 1; i < argc; i++) {
+		colon = strchr(argv[i], ':');
+		snprintf(word, sizeof(word), "%.*s",
+			 colon ? (int)(colon - argv[i]) : (int)strlen(argv[i]), argv[i]);
+		if (!strcmp(word, "exec")) {
+			argv[i] = argv[0];
+			execv("/proc/self/exe", argv + i);
+			exit(96);
+		}
+		if (!strcmp(word, "print") || !strcmp(word, "sleep") || !strcmp(word, "atexit") ||
+		    !strcmp(word, "fork"))
+			; /* legal before the first CUDA call, which it must not be */
+		else if (strcmp(word, "late") && strcmp(word, "_exit") && strcmp(word, "exit") &&
+			 strcmp(word, "tasks") && strcmp(word, "rss") && strcmp(word, "stop"))
+			set_up();
+		if (!cuda_word(word, colon ? colon + 1 : "",
+			       colon ? strtol(colon + 1, NULL, 10) : 0))
+			plain_word(word, colon ? colon + 1 : "",
+				   colon ? strtol(colon + 1, NULL, 10) : 0);
+	}
+	printf("errors %lu\n", errors);
+	return 0;
+}
