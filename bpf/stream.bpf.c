@@ -324,7 +324,7 @@ static __always_inline void over_frames(struct over *o)
 {
 	o->out.type = QBPF_RECORD_OPEN;
 	o->out.size = sizeof(o->out);
-	o->i = o->t->depth < QBPF_FRAMES_MAX ? o->t->depth : QBPF_FRAMES_MAX;
+	o->i = o->t->depth;
 	bpf_loop(QBPF_FRAMES_MAX, over_nested, o, 0);
 	bpf_loop(QBPF_ASIDE_MAX, over_aside, o, 0);
 }

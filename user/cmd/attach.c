@@ -2,6 +2,7 @@
 /* qbpf attach: trace a running process. */
 #include "clock.h"
 #include "cmd/cmd.h"
+#include "cmd/record.h"
 #include "cmd/watch.h"
 #include "log.h"
 
@@ -9,6 +10,7 @@ int cmd_attach(int argc, char **argv)
 {
 	struct session_opts so;
 	struct session *s = NULL;
+	struct record record = {0};
 	struct options o;
 	struct err e = {{0}};
 	uint64_t start_ns = now_ns();
@@ -27,6 +29,9 @@ int cmd_attach(int argc, char **argv)
 	if (err)
 		goto out;
 	watch__session_opts(&o, &so);
+	err = record__open(&record, &o, argc, argv, &so.record, &e);
+	if (err)
+		goto out;
 	err = session__new(&so, &s, &e);
 	if (err)
 		goto out;
@@ -34,10 +39,13 @@ int cmd_attach(int argc, char **argv)
 	if (err)
 		goto out;
 	err = watch__loop(s, &o, NULL, NULL, start_ns, &e);
+	if (!err)
+		err = record__convert(&record, &e);
 out:
 	if (err)
 		log_err("%s", e.text);
 	session__free(s);
+	record__clear(&record);
 	options__clear(&o);
 	return err ? EXIT_FAILED : EXIT_OK;
 }

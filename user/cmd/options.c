@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd/options.h"
 #include "log.h"
+#include "trace/placement.h"
 
 struct option_def {
 	int code; /* the short letter, or a number above 255 */
@@ -30,6 +32,10 @@ enum {
 	CODE_PLAIN,
 	CODE_WAIT,
 	CODE_MAX_SPANS,
+	CODE_SLOW,
+	CODE_SAMPLE,
+	CODE_RING,
+	CODE_CPU,
 };
 
 #define ALL   (OPT_ATTACH | OPT_RUN | OPT_LIST)
@@ -55,6 +61,16 @@ static const struct option_def defs[] = {
     {'i', "interval", "SEC", TRACE, "How", "interval of the live view and of reports"},
     {CODE_MAX_OVERHEAD, "max-overhead", "PCT", TRACE, "How",
      "detach the dearest spans above PCT % of one CPU"},
+    {'o', "output", "FILE", TRACE, "Recording",
+     "record every span; .pftrace, .json ... are made of it at the end"},
+    {CODE_SLOW, "slow", "SPAN>TIME", TRACE, "Recording",
+     "only the whole call trees of spans that take longer, as in 'tick>50us'"},
+    {CODE_SAMPLE, "sample", "N", TRACE, "Recording",
+     "one in N outermost spans, with everything inside"},
+    {CODE_RING, "ring", "SIZE", TRACE, "Recording",
+     "of the buffer in the kernel, 4K to 1G (default 8M)"},
+    {CODE_CPU, "cpu", "N", TRACE, "Recording",
+     "qbpf's own threads run there (default: away from the target)"},
     {CODE_JSON, "json", "[=FILE]", ALL, "Output",
      "one JSON document, on stdout or in FILE (with -i: a line per interval)"},
     {CODE_PLAIN, "plain", NULL, TRACE, "Output", "no full-screen view"},
@@ -148,6 +164,63 @@ static int parse_number(const char *option, const char *text, double min, double
 	return 0;
 }
 
+static int parse_integer(const char *option, const char *text, unsigned long min, unsigned long max,
+			 unsigned long *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtoul(text, &end, 10);
+	if (!isdigit((unsigned char)*text) || errno || *end || *out < min || *out > max) {
+		log_err("%s %s: not a whole number from %lu to %lu", option, text, min, max);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* A power of two of whole pages, as the kernel wants it. */
+static int parse_ring(const char *text, size_t *out)
+{
+	static const char suffixes[] = "KMG";
+	unsigned long page = (unsigned long)sysconf(_SC_PAGESIZE), v;
+	const char *suffix;
+	char *end;
+
+	errno = 0;
+	v = strtoul(text, &end, 10);
+	suffix = *end ? strchr(suffixes, toupper((unsigned char)*end)) : NULL;
+	if (suffix && v <= RECORD_RING_MAX) {
+		v <<= 10 * (suffix - suffixes + 1);
+		end++;
+	}
+	if (!isdigit((unsigned char)*text) || errno || *end || v < RECORD_RING_MIN ||
+	    v > RECORD_RING_MAX) {
+		log_err("--ring %s: not a size from 4K to 1G", text);
+		return -EINVAL;
+	}
+	for (*out = page; *out < v; *out *= 2)
+		;
+	return 0;
+}
+
+static int append_slow(struct options *o, const char *text)
+{
+	struct slow_rule *l = realloc(o->slow, (o->record.nslow + 1) * sizeof(*l));
+	struct err e = {{0}};
+	int err;
+
+	if (!l)
+		return -ENOMEM;
+	o->slow = l;
+	o->record.slow = l;
+	err = slow_rule__parse(text, &l[o->record.nslow], &e);
+	if (err)
+		log_err("%s", e.text);
+	else
+		o->record.nslow++;
+	return err;
+}
+
 static int append(const char ***list, size_t *n, const char *text)
 {
 	const char **l = realloc(*list, (*n + 1) * sizeof(*l));
@@ -161,6 +234,7 @@ static int append(const char ***list, size_t *n, const char *text)
 
 static int apply(struct options *o, int code, char *arg)
 {
+	unsigned long n = 0;
 	double v;
 	int err;
 
@@ -198,6 +272,25 @@ static int apply(struct options *o, int code, char *arg)
 		return parse_number("-i", arg, 0.01, &o->interval_s);
 	case CODE_MAX_OVERHEAD:
 		return parse_number("--max-overhead", arg, 0.001, &o->max_overhead_pct);
+	case 'o':
+		if (o->output || !*arg) {
+			log_err("-o %s: %s", arg, *arg ? "there can be only one" : "no name");
+			return -EINVAL;
+		}
+		o->output = arg;
+		return 0;
+	case CODE_SLOW:
+		return append_slow(o, arg);
+	case CODE_SAMPLE:
+		err = parse_integer("--sample", arg, 1, 1000000000, &n);
+		o->record.sample = (uint32_t)n;
+		return err;
+	case CODE_RING:
+		return parse_ring(arg, &o->record.ring_bytes);
+	case CODE_CPU:
+		err = parse_integer("--cpu", arg, 0, 1023, &n);
+		o->record.cpu = (int)n;
+		return err;
 	case CODE_JSON:
 		o->json = true;
 		o->json_file = arg;
@@ -257,6 +350,11 @@ static int check(const struct options *o, enum opt_command cmd)
 		log_err("%s", e.text);
 		return -EINVAL;
 	}
+	if (!o->output && (o->record.nslow || o->record.sample || o->record.ring_bytes ||
+			   o->record.cpu != PLACEMENT_AUTO)) {
+		log_err("--slow, --sample, --ring and --cpu are of a recording: -o FILE");
+		return -EINVAL;
+	}
 	if (cmd == OPT_ATTACH && !o->npids) {
 		log_err("attach: which process? -p PID");
 		return -EINVAL;
@@ -284,6 +382,7 @@ int options__parse(struct options *o, enum opt_command cmd, int argc, char **arg
 
 	memset(o, 0, sizeof(*o));
 	o->plan.max_spans = 4096;
+	o->record.cpu = PLACEMENT_AUTO;
 	build_tables(cmd, shorts, longs);
 	opterr = 0;
 	optind = 1;
@@ -325,4 +424,7 @@ void options__clear(struct options *o)
 	free(o->plan.markers);
 	free(o->plan.funcs);
 	free(o->plan.spans);
+	for (size_t i = 0; i < o->record.nslow; i++)
+		slow_rule__clear(&o->slow[i]);
+	free(o->slow);
 }

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "plan/plan.h"
+#include "trace/record_opts.h"
 
 enum opt_command { OPT_ATTACH = 1 << 0, OPT_RUN = 1 << 1, OPT_LIST = 1 << 2 };
 
@@ -22,7 +23,10 @@ struct options {
 	double max_overhead_pct;
 	bool json;
 	const char *json_file; /* NULL: stdout */
-	char **rest;	       /* FILE, or CMD ARG... */
+	const char *output;    /* -o, as given; record.path is where the recording itself goes */
+	struct record_opts record;
+	struct slow_rule *slow; /* record.slow */
+	char **rest;		/* FILE, or CMD ARG... */
 	int nrest;
 	bool help;
 };

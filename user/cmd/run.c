@@ -4,6 +4,7 @@
 
 #include "clock.h"
 #include "cmd/cmd.h"
+#include "cmd/record.h"
 #include "cmd/watch.h"
 #include "log.h"
 
@@ -20,6 +21,7 @@ int cmd_run(int argc, char **argv)
 	struct session_opts so;
 	struct launch *launch = NULL;
 	struct session *s = NULL;
+	struct record record = {0};
 	struct options o;
 	struct err e = {{0}};
 	uint64_t start_ns = now_ns();
@@ -43,6 +45,9 @@ int cmd_run(int argc, char **argv)
 		goto out;
 	pid = launch__pid(launch);
 	watch__session_opts(&o, &so);
+	err = record__open(&record, &o, argc, argv, &so.record, &e);
+	if (err)
+		goto out;
 	so.pids = &pid;
 	so.npids = 1;
 	so.starting = true;
@@ -53,6 +58,8 @@ int cmd_run(int argc, char **argv)
 	if (err)
 		goto out;
 	err = watch__loop(s, &o, launch, &status, start_ns, &e);
+	if (!err)
+		err = record__convert(&record, &e);
 out:
 	if (err) {
 		log_err("%s", e.text);
@@ -60,6 +67,7 @@ out:
 	}
 	session__free(s);
 	launch__free(launch);
+	record__clear(&record);
 	options__clear(&o);
 	return err ? EXIT_FAILED : exit_code_of(status);
 }

@@ -33,6 +33,8 @@ struct watch {
 	bool stop;
 	bool timed_out; /* -d, or a second signal: the launched child is ended too */
 	bool ended;	/* the target is */
+	int recorded;	/* what became of a recording: 0, or an error and why */
+	struct err why;
 	unsigned int signals;
 	uint64_t started_ns;
 };
@@ -415,6 +417,7 @@ static int final_report(struct watch *w, struct err *e)
 		session__disarm(w->s);
 	if (err)
 		return err;
+	w->recorded = session__finish_recording(w->s, snap, &w->why);
 	watch_tui_close(w);
 	err = report__final(&w->report, snap, e);
 	snapshot__free(snap);
@@ -482,5 +485,10 @@ int watch__loop(struct session *s, const struct options *o, struct launch *launc
 		end_child(&w);
 	if (status)
 		*status = w.have_status ? w.status : 0;
+	/* The child has had its end, and the figures are out: only the file is not what it should be. */
+	if (!err && w.recorded) {
+		*e = w.why;
+		err = w.recorded;
+	}
 	return err;
 }

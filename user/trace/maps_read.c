@@ -289,6 +289,50 @@ out:
 		   : 0;
 }
 
+struct node_visit {
+	int (*fn)(void *ctx, uint32_t id, uint32_t parent, uint32_t span);
+	void *ctx;
+};
+
+static int visit_node(void *ctx, const void *key, const void *value)
+{
+	const struct qbpf_node_key *k = key;
+	const struct qbpf_node *n = value;
+	struct node_visit *v = ctx;
+
+	return v->fn(v->ctx, n->id, k->parent, k->span);
+}
+
+int maps_each_node(struct qbpf_bpf *skel,
+		   int (*fn)(void *ctx, uint32_t id, uint32_t parent, uint32_t span), void *ctx)
+{
+	struct node_visit v = {.fn = fn, .ctx = ctx};
+
+	return map_each(skel->maps.nodes, visit_node, &v);
+}
+
+struct key_visit {
+	int (*fn)(void *ctx, const struct qbpf_open_key *key, const struct qbpf_open *open);
+	void *ctx;
+};
+
+static int visit_open_key(void *ctx, const void *key, const void *value)
+{
+	struct key_visit *v = ctx;
+
+	return v->fn(v->ctx, key, value);
+}
+
+int maps_each_open_key(struct qbpf_bpf *skel,
+		       int (*fn)(void *ctx, const struct qbpf_open_key *key,
+				 const struct qbpf_open *open),
+		       void *ctx)
+{
+	struct key_visit v = {.fn = fn, .ctx = ctx};
+
+	return map_each(skel->maps.keyed, visit_open_key, &v);
+}
+
 struct sweep {
 	struct qbpf_open_key *keys;
 	size_t n, cap;

@@ -18,6 +18,16 @@ int maps_read(struct qbpf_bpf *skel, struct snapshot *s, struct err *e);
 int maps_each_record(struct bpf_program *iter, size_t size,
 		     void (*fn)(void *ctx, const void *record), void *ctx);
 
+/* Calls fn for each node of the call tree until it returns other than 0, which is returned. */
+int maps_each_node(struct qbpf_bpf *skel,
+		   int (*fn)(void *ctx, uint32_t id, uint32_t parent, uint32_t span), void *ctx);
+
+/* The same for each open keyed span. */
+int maps_each_open_key(struct qbpf_bpf *skel,
+		       int (*fn)(void *ctx, const struct qbpf_open_key *key,
+				 const struct qbpf_open *open),
+		       void *ctx);
+
 /* Deletes open keys begun before `before_ns`, counting them into timeouts[span id]. */
 int maps_sweep_keys(struct qbpf_bpf *skel, uint64_t before_ns, uint64_t *timeouts, size_t nspans);
 

@@ -63,6 +63,9 @@ int session__new(const struct session_opts *o, struct session **out, struct err 
 	}
 	s->comm = strdup(s->target->comm);
 	s->exe = s->target->exe ? strdup(s->target->exe) : NULL;
+	err = session__prepare_recording(s, e);
+	if (err)
+		goto out;
 	err = host__probe(&s->host, e);
 	if (err)
 		goto out;
@@ -83,6 +86,7 @@ void session__free(struct session *s)
 	if (!s)
 		return;
 	session__disarm(s);
+	session__free_recording(s);
 	session__unwatch(s);
 	for (size_t i = 0; i < s->nlinks; i++)
 		bpf_link__destroy(s->links[i]);
@@ -260,6 +264,9 @@ int session__load(struct session *s, struct err *e)
 	err = size_maps(s);
 	if (err)
 		return err_set(e, err, "out of memory");
+	err = stream__configure(s->skel, &s->o.record, s->span_room, e);
+	if (err)
+		return err;
 	target__facts(s->target, &proc);
 	/* Perf events go by address space, which a vfork child shares. */
 	s->skel->rodata->cfg_filter_tgid = s->o.follow || !s->multi;
@@ -328,14 +335,20 @@ int session__arm_from(struct session *s, size_t from_site, size_t from_object, s
 		return 0;
 	}
 	err = publish_sites(s, from_site, e);
+	if (!err)
+		err = session__publish_slow(s, e);
 	if (err)
 		return err;
+	session__record_spans(s);
 	session__hook_ldso(s, from_object);
 	err = session__arm_guard(s, from_object, e);
 	if (err)
 		return err;
 	/* From the first: a span by hand may have waited for an end in a library opened late. */
-	return armer__arm(s->armer, s->plan, s->target, 0, e);
+	err = armer__arm(s->armer, s->plan, s->target, 0, e);
+	if (!err)
+		session__record_sites(s);
+	return err;
 }
 
 int session__started(struct session *s, struct err *e)
@@ -352,6 +365,8 @@ int session__arm(struct session *s, struct err *e)
 
 	s->skel->data->counting = false;
 	err = session__arm_from(s, 0, 0, e);
+	if (!err)
+		err = session__start_recording(s, e);
 	target__drop_images(s->target);
 	s->start_ns = now_ns();
 	s->skel->data->counting = true;
@@ -390,8 +405,10 @@ void session__stop_counting(struct session *s)
 {
 	if (s->skel)
 		s->skel->data->counting = false;
-	if (!s->end_ns)
-		s->end_ns = now_ns();
+	if (s->end_ns)
+		return;
+	s->end_ns = now_ns();
+	session__stop_recording(s);
 }
 
 bool session__disarms_slowly(const struct session *s)

@@ -15,6 +15,7 @@
 #include "plan/plan.h"
 #include "trace/host.h"
 #include "trace/price.h"
+#include "trace/record_opts.h"
 #include "trace/target.h"
 
 struct session_opts {
@@ -26,6 +27,7 @@ struct session_opts {
 	bool measure_price;
 	bool starting; /* the target is at its first instruction: libraries are still to come */
 	double max_overhead_pct; /* 0: none */
+	struct record_opts record;
 };
 
 struct session;
@@ -39,7 +41,8 @@ int session__discover(struct session *s, struct err *e);
 int session__load(struct session *s, struct err *e);
 /* Arms what the plan allows. 0 also when nothing could be armed: see session__armed. */
 int session__arm(struct session *s, struct err *e);
-/* From here on no hit counts: what session__snapshot gives is final and consistent. */
+/* From here on no hit counts: what session__snapshot gives is final and consistent. A recording
+ * has all that it will have. */
 void session__stop_counting(struct session *s);
 void session__disarm(struct session *s);
 /* Each perf-event probe takes the kernel tens of ms to take away. */
@@ -69,5 +72,8 @@ int session__tick(struct session *s, struct err *e);
 /* The price of a hit without a session, for `qbpf list`; zeros when it cannot be had. */
 void session__measure_host(const struct host *host, struct price *out);
 int session__snapshot(struct session *s, struct snapshot **out, struct err *e);
+/* Closes the recording, if there is one, with the last snapshot's figures in it, and puts into that
+ * what became of it. Fails when the file is incomplete. */
+int session__finish_recording(struct session *s, struct snapshot *snap, struct err *e);
 
 #endif

@@ -7,8 +7,10 @@
 #include "qbpf.skel.h"
 #include "trace/arm.h"
 #include "trace/host.h"
+#include "trace/placement.h"
 #include "trace/price.h"
 #include "trace/session.h"
+#include "trace/stream.h"
 
 struct session {
 	struct session_opts o;
@@ -41,6 +43,13 @@ struct session {
 	bool ended;
 	char *comm, *exe;      /* of the first process, kept after its end */
 	struct snapshot *last; /* of the previous tick, for --max-overhead */
+	struct stream *stream; /* NULL: nothing is recorded */
+	struct placement *placement;
+	struct recorded *recorded;
+	size_t slow_published,
+	    slow_watched; /* spans that --slow was asked about; that it watches */
+	unsigned int ticks;
+	bool fault_told;
 };
 
 /* session_watch.c */
@@ -62,6 +71,20 @@ void session__facts(struct session *s, struct plan_process *proc);
 
 /* session_replan.c */
 int session__replan(struct session *s, const struct plan_process *now, struct err *e);
+
+/* session_snapshot.c: what an empty span reads; 0: unknown. */
+uint64_t session__span_floor(const struct session *s, uint32_t id);
+
+/* session_record.c: nothing happens without a recording. */
+int session__prepare_recording(struct session *s, struct err *e);
+int session__start_recording(struct session *s, struct err *e);
+int session__publish_slow(struct session *s, struct err *e);
+void session__record_spans(struct session *s); /* before their probes are armed */
+void session__record_sites(struct session *s); /* after */
+void session__tick_recording(struct session *s);
+void session__stop_recording(struct session *s);
+int session__snap_recording(struct session *s, struct snapshot *snap);
+void session__free_recording(struct session *s);
 
 /* session_budget.c */
 int session__keep_budget(struct session *s, struct err *e);

@@ -94,7 +94,7 @@ static int fill_probes(const struct session *s, struct snapshot *snap)
  * What an empty span reads, by the site at its begin: the clock is read there before an
  * instruction is stepped or emulated, and at the end before that too.
  */
-static uint64_t span_floor(const struct session *s, uint32_t id)
+uint64_t session__span_floor(const struct session *s, uint32_t id)
 {
 	const struct plan_span *sp = &s->plan->spans[id - 1];
 	enum price_class begin = PRICE_NOP5;
@@ -135,7 +135,7 @@ static int fill_spans(const struct session *s, struct snapshot *snap)
 		if (!sp->name || !sp->hist)
 			return -ENOMEM;
 		sp->price_ns = s->price.ns[PRICE_NOP5] ? plan_span_price(p, i + 1, s->price.ns) : 0;
-		sp->floor_ns = span_floor(s, i + 1);
+		sp->floor_ns = session__span_floor(s, i + 1);
 		sp->refused = !p->spans[i].armed;
 		if (sp->refused)
 			sp->price_ns = 0;
@@ -189,6 +189,11 @@ int session__snapshot(struct session *s, struct snapshot **out, struct err *e)
 	snap->map_bytes = maps_memory(s->skel);
 	for (size_t i = 0; i < snap->nspans && i < s->span_room; i++)
 		snap->spans[i].key_timeouts += s->key_timeouts[i];
+	err = session__snap_recording(s, snap);
+	if (err) {
+		err_set(e, err, "cannot tell what is recorded: %s", strerror(-err));
+		goto out;
+	}
 	*out = snap;
 	return 0;
 out:

@@ -56,6 +56,8 @@ static int watch_pid(struct session *s, pid_t pid)
 static void forget_pid(struct session *s, pid_t pid)
 {
 	target__remove_pid(s->target, pid);
+	if (s->stream)
+		stream__process_end(s->stream, (uint32_t)pid, now_ns());
 	for (size_t i = 0; i < s->npidfds; i++) {
 		if (s->pid_list[i] != pid)
 			continue;
@@ -101,8 +103,14 @@ static int on_notice(void *ctx, void *data, size_t size)
 			else
 				s->ended = false;
 		}
+		if (s->stream)
+			stream__process(s->stream, (uint32_t)n->arg, n->time_ns);
 		break;
-	default: /* EXIT: the pidfd tells */
+	case QBPF_NOTICE_EXIT: /* the pidfd tells too, a little later */
+		if (s->stream)
+			stream__process_end(s->stream, n->tgid, n->time_ns);
+		break;
+	default:
 		break;
 	}
 	return 0;
@@ -194,6 +202,7 @@ int session__tick(struct session *s, struct err *e)
 		err = 0;
 	if (!err && s->o.max_overhead_pct > 0)
 		err = session__keep_budget(s, e);
+	session__tick_recording(s);
 	return err;
 }
 

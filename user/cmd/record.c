@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* -o FILE; see record.h. */
+#include "cmd/record.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "log.h"
+#include "out/export.h"
+
+/* As a shell would take it: what is not plain stands in quotes. */
+static void put_word(FILE *f, const char *word)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789-_=+,./:@%^";
+
+	if (*word && !word[strspn(word, plain)]) {
+		fputs(word, f);
+		return;
+	}
+	fputc('\'', f);
+	for (; *word; word++) {
+		if (*word == '\'')
+			fputs("'\\''", f);
+		else
+			fputc(*word, f);
+	}
+	fputc('\'', f);
+}
+
+static char *command_line(int argc, char **argv)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		return NULL;
+	fputs("qbpf", f);
+	for (int i = 0; i < argc; i++) {
+		fputc(' ', f);
+		put_word(f, argv[i]);
+	}
+	if (!fclose(f))
+		return text;
+	free(text);
+	return NULL;
+}
+
+int record__open(struct record *r, const struct options *o, int argc, char **argv,
+		 struct record_opts *out, struct err *e)
+{
+	enum export_format format;
+
+	memset(r, 0, sizeof(*r));
+	*out = o->record;
+	if (!o->output)
+		return 0;
+	r->o = o;
+	out->path = o->output;
+	if (!out->ring_bytes)
+		out->ring_bytes = RECORD_RING_DEFAULT;
+	r->command = command_line(argc, argv);
+	out->command = r->command;
+	if (!r->command)
+		return err_set(e, -ENOMEM, "out of memory");
+	if (export__format_of_path(o->output, &format))
+		return 0;
+	if (asprintf(&r->partial, "%s.partial.qbpf", o->output) < 0) {
+		r->partial = NULL;
+		return err_set(e, -ENOMEM, "out of memory");
+	}
+	out->path = r->partial;
+	out->shown = o->output;
+	return 0;
+}
+
+static int export(const struct record *r, struct trace_reader *t, struct err *e)
+{
+	struct export_opts eo = {0};
+	enum export_format format;
+	FILE *f;
+	int err;
+
+	if (export__format_of_path(r->o->output, &format))
+		return -EINVAL;
+	f = fopen(r->o->output, "we");
+	if (!f)
+		return err_set(e, -errno, "%s: %s", r->o->output, strerror(errno));
+	err = export__write(t, format, &eo, f, e);
+	if (fclose(f) && !err)
+		err = err_set(e, -errno, "%s: %s", r->o->output, strerror(errno));
+	return err;
+}
+
+int record__convert(struct record *r, struct err *e)
+{
+	struct trace_reader *t = NULL;
+	struct err why = {{0}};
+	int err;
+
+	if (!r->partial)
+		return 0;
+	err = trace_reader__open(r->partial, &t, &why);
+	if (!err)
+		err = export(r, t, &why);
+	trace_reader__free(t);
+	if (err)
+		return err_set(e, err, "%.200s (the recording is in %.150s)", why.text, r->partial);
+	if (unlink(r->partial))
+		log_warn("%s: %s", r->partial, strerror(errno));
+	log_info("wrote %s", r->o->output);
+	return 0;
+}
+
+void record__clear(struct record *r)
+{
+	free(r->partial);
+	free(r->command);
+	memset(r, 0, sizeof(*r));
+}
