@@ -42,10 +42,23 @@ $(SIM_OUT)/libcupti.so.13: $(SIM_CUPTI:%=$(SIM_OUT)/%.o) $(SIM_DIR)/libcupti.map
 	@echo "  CC    $@"
 	$(sim_link)
 
+# Programs: linked with the simulator, and found to run on the real libraries by LD_LIBRARY_PATH.
+# What they export is what the simulated kernels do.
+SIM_PROGS := $(SIM_OUT)/sim_probe $(BUILD)/tests/w_quant_gpu
+$(SIM_OUT)/sim_probe: $(SIM_DIR)/sim_probe.c $(SIM_LIBS)
+	@echo "  CC    $@"
+	$(Q)$(CC) $(SIM_CFLAGS) -MMD -MP -MF $@.d -rdynamic $< $(SIM_LIBS) -Wl,--enable-new-dtags \
+		-Wl,-rpath,'$$ORIGIN' -o $@
+$(BUILD)/tests/w_quant_gpu: tests/workloads/quant_gpu.c $(SIM_LIBS)
+	@echo "  CC    $@"
+	$(Q)$(CC) -isystem $(CUDA_HOME)/include -Iinclude -D_GNU_SOURCE $(WARN) -O2 -g -MMD -MP -MF $@.d -rdynamic $< \
+		-L$(SIM_OUT) -l:libcudart.so.13 -Wl,-rpath-link,$(SIM_OUT) -Wl,--enable-new-dtags \
+		-Wl,-rpath,'$$ORIGIN/cudasim' -o $@
+
 .PHONY: cudasim
 ifeq ($(CUDA_HEADERS),)
 cudasim:
 	@echo "  SKIP  tests/cudasim: no CUDA headers in $(CUDA_HOME)/include (CUDA_HOME=)"
 else
-cudasim: $(SIM_LIBS)
+cudasim: $(SIM_LIBS) $(SIM_PROGS)
 endif
