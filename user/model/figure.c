@@ -225,18 +225,21 @@ static void estimate_quantile(const struct side *s, const struct side_item *it, 
 	bounds(out, item_rank(it, lo, out->n, false), item_rank(it, hi, out->n, true));
 }
 
-/* The spread of a histogram, taking each value for the middle of its bucket. */
+/* The spread of a histogram, its values spread over each bucket. */
 static void mean_bounds_of_buckets(const struct side_item *it, const struct confidence *c,
 				   struct estimate *out)
 {
-	double sum = 0, n = in_buckets(it), half;
+	uint64_t n = in_buckets(it);
+	double sum = 0, half = INFINITY;
 
 	for (size_t i = 0; i < it->nbuckets; i++) {
-		double d = (it->buckets[i].lo + it->buckets[i].hi) / 2 - out->value;
+		double width = it->buckets[i].hi - it->buckets[i].lo;
+		double d = it->buckets[i].lo + width / 2 - out->value;
 
-		sum += d * d * it->buckets[i].n;
+		sum += (d * d + width * width / 12) * it->buckets[i].n;
 	}
-	half = n > 1 ? c->z * sqrt(sum / (n - 1) / n) : INFINITY;
+	if (n > 1)
+		half = (n <= INTERVAL_WINDOWS ? c->t[n - 1] : c->z) * sqrt(sum / (n - 1) / n);
 	bounds(out, out->value - half, out->value + half);
 }
 
