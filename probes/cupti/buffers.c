@@ -18,6 +18,7 @@
 
 static uint8_t *pool; /* BUFFERS of them, then the discard buffer */
 static uint64_t taken;
+static uint32_t turn; /* the lane for the next buffer */
 
 static uint8_t *discard(void)
 {
@@ -103,7 +104,6 @@ static void take_in(uint8_t *buffer, size_t valid)
 {
 	struct qbpf_ring_head *h = agent.ring.head;
 	struct qbpf_ring_writer w;
-	uint32_t tid = thread_id();
 
 	if (too_late()) {
 		__atomic_fetch_add(&h->late, 1, __ATOMIC_RELAXED);
@@ -114,7 +114,9 @@ static void take_in(uint8_t *buffer, size_t valid)
 		__atomic_fetch_add(&h->discarded, valid ? 1 : 0, __ATOMIC_RELAXED);
 		return;
 	}
-	qbpf_ring_claim(&agent.ring, tid, tid, &w);
+	/* In turn, so that a burst from one thread fills all of the ring and not one lane. */
+	qbpf_ring_claim(&agent.ring, thread_id(), __atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED),
+			&w);
 	read_buffer(&w, buffer, valid);
 	qbpf_ring_release(&w);
 }

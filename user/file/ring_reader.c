@@ -68,10 +68,10 @@ static uint64_t geometry(struct qbpf_ring_head *h, const struct ring_options *o)
 	h->magic = QBPF_RING_MAGIC;
 	h->version = QBPF_RING_VERSION;
 	h->head_bytes = sizeof(*h);
-	h->lanes = o->lanes ? o->lanes : 8;
+	h->lanes = o->lanes ? o->lanes : 16;
 	if (h->lanes > QBPF_RING_LANES_MAX)
 		h->lanes = QBPF_RING_LANES_MAX;
-	h->lane_bytes = power_of_two(o->lane_bytes ? o->lane_bytes : 4u << 20,
+	h->lane_bytes = power_of_two(o->lane_bytes ? o->lane_bytes : 2u << 20,
 				     4 * QBPF_RING_RECORD_MAX, 1u << 30);
 	strings = o->strings ? o->strings : 16384;
 	/* at most half full, so that a search stays short */
@@ -112,6 +112,10 @@ static int set_up(struct ring_reader *r, const struct ring_options *o, struct er
 		return err_set(e, -EINVAL, "the ring for the CUDA agent is no empty memfd");
 	if (ftruncate(r->fd, (off_t)r->bytes) < 0)
 		return err_set(e, -errno, "no room for a ring of %llu bytes: %m",
+			       (unsigned long long)r->bytes);
+	/* Now, so that the memory is ours and not the target's, and cannot run out while it writes. */
+	if (fallocate(r->fd, 0, 0, (off_t)r->bytes) < 0)
+		return err_set(e, -errno, "no memory for a ring of %llu bytes: %m",
 			       (unsigned long long)r->bytes);
 	if (fcntl(r->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
 		return err_set(e, -errno, "cannot seal the ring for the CUDA agent: %m");

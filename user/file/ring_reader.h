@@ -20,8 +20,8 @@
 
 /* 0: the default. Sizes are rounded up to what the layout needs. */
 struct ring_options {
-	uint32_t lanes;		/* 8 */
-	uint32_t lane_bytes;	/* 4 MiB */
+	uint32_t lanes;		/* 16 */
+	uint32_t lane_bytes;	/* 2 MiB */
 	uint32_t strings;	/* 16384: so many different names */
 	uint32_t strings_bytes; /* 2 MiB */
 	uint32_t wants;		/* QBPF_RING_WANT_* */
