@@ -200,12 +200,13 @@ $(BUILD)/tests/w_%: tests/workloads/w_%.cc
 	@echo "  CXX   $@"
 	$(Q)$(CXX) -Iinclude -O2 -g -MMD -MP -MF $@.d $(cflags_w_$*) $< -o $@ $(libs_w_$*) -lpthread -lm
 
-# The full-screen view on snapshots made by hand, for tests/e2e/t_tui.py.
-TUI_LIBS := $(foreach a,$(deps_out),$(BUILD)/lib$(a).a)
-$(BUILD)/tests/tui_driver: tests/e2e/tui_driver.c $(TUI_LIBS)
+# A view on snapshots or recordings made by hand, for tests/e2e/t_NAME.py.
+OUT_LIBS := $(foreach a,$(deps_out),$(BUILD)/lib$(a).a)
+DRIVERS	 := $(patsubst tests/e2e/%.c,$(BUILD)/tests/%,$(wildcard tests/e2e/*_driver.c))
+$(DRIVERS): $(BUILD)/tests/%: tests/e2e/%.c $(OUT_LIBS)
 	@mkdir -p $(@D)
 	@echo "  CC    $@"
-	$(Q)$(CC) $(CPPFLAGS) $(BASE_CFLAGS) -MMD -MP -MF $@.d $< $(TUI_LIBS) $(libs_out) -o $@
+	$(Q)$(CC) $(CPPFLAGS) $(BASE_CFLAGS) -MMD -MP -MF $@.d $< $(OUT_LIBS) $(libs_out) -o $@
 
 # Made-up traces for the tests of everything that reads traces.
 $(BUILD)/tests/mktrace: $(wildcard tests/tools/mktrace*.c) $(BUILD)/libfile.a
@@ -219,7 +220,7 @@ include tests/cudasim/rules.mk
 include tests/cudasim/agent.mk
 
 .PHONY: tests check setup unit
-tests: all $(UNITS) $(BPFTS) $(WORKS) $(BUILD)/tests/tui_driver $(BUILD)/tests/mktrace cudasim $(AGENT_TESTS)
+tests: all $(UNITS) $(BPFTS) $(WORKS) $(DRIVERS) $(BUILD)/tests/mktrace cudasim $(AGENT_TESTS)
 
 setup:
 	@scripts/setup.sh

@@ -166,6 +166,8 @@ static json_t *totals(struct html_data *d)
 	put_known(d, o, "lost", a->lost);
 	put_known(d, o, "skipped", a->skipped);
 	json_put(&d->doc, o, "exact", json_boolean(a->exact));
+	json_put(&d->doc, o, "backwards", html_count(a->backwards));
+	json_put(&d->doc, o, "unknown", html_count(a->unknown));
 	put_overhead(d, o);
 	return o;
 }

@@ -116,13 +116,16 @@ static json_t *steps(struct html_data *d, const struct dist_value *values, size_
 
 /* Numbers have any sign and scale: [from, to, n, ...], each alone when they are few, else in equal
  * stretches. */
-static json_t *bars(struct html_data *d, const struct dist_value *values, size_t n)
+static json_t *bars(struct html_data *d, const struct dist_value *values, size_t n, bool whole)
 {
 	json_t *array = json_array();
 	long double width = 0, lo, hi;
 
 	if (n > VALUE_BUCKETS)
 		width = (values[n - 1].value - values[0].value) / VALUE_BUCKETS;
+	/* Integers: as many of them in each. */
+	if (whole)
+		width = ceill(width);
 	for (size_t i = 0, next; i < n; i = next) {
 		uint64_t sum = values[i].n;
 
@@ -154,7 +157,8 @@ static void put_buckets(struct html_data *d, json_t *o, const struct dist *dist)
 	if (dist__kind(dist) == QBPF_HIST_NS)
 		json_put(&d->doc, o, "steps", steps(d, values + from, n - from));
 	else
-		json_put(&d->doc, o, "bars", bars(d, values + from, n - from));
+		json_put(&d->doc, o, "bars",
+			 bars(d, values + from, n - from, dist__kind(dist) == QBPF_HIST_INT));
 	free(values);
 }
 
@@ -209,6 +213,31 @@ static void put_figures(struct html_data *d, json_t *o, const struct dist *dist)
 		json_put(doc, o, "rounded", json_true());
 }
 
+/* Where the file lacks some: the kernel's own histogram, which lacks none. */
+static void put_kernel(struct html_data *d, json_t *o, const struct an_span *s)
+{
+	const struct snapshot *k = d->a->kernel;
+	size_t i = s - d->a->spans;
+	const struct hist *h = k && i < k->nspans ? k->spans[i].hist : NULL;
+	json_t *all;
+
+	if (!h || s->counted == UINT64_MAX || s->held >= s->counted ||
+	    hist__count(h) <= hist__nan(h))
+		return;
+	all = json_object();
+	json_put(&d->doc, all, "n", html_count(hist__count(h)));
+	json_put(&d->doc, all, "min", html_number(hist__min(h)));
+	json_put(&d->doc, all, "mean", html_number(hist__mean(h)));
+	json_put(&d->doc, all, "max", html_number(hist__max(h)));
+	for (size_t q = 0; q < sizeof(quantiles) / sizeof(quantiles[0]); q++) {
+		long double v;
+
+		if (hist__quantile(h, quantiles[q].q, &v))
+			json_put(&d->doc, all, quantiles[q].key, html_number(v));
+	}
+	json_put(&d->doc, o, "kernel", all);
+}
+
 static json_t *span(struct html_data *d, const struct an_span *s, bool charts)
 {
 	struct json_doc *doc = &d->doc;
@@ -230,6 +259,7 @@ static json_t *span(struct html_data *d, const struct an_span *s, bool charts)
 		json_put(doc, o, "floor", html_count(s->def->floor_ns));
 	if (s->def->price_ns)
 		json_put(doc, o, "price", html_count(s->def->price_ns));
+	put_kernel(d, o, s);
 	if (!s->held)
 		return o;
 	if (!strcmp(class, "span")) {

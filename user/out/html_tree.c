@@ -28,7 +28,7 @@ static int node_by_id(const void *va, const void *vb)
 	return a->id < b->id ? -1 : a->id > b->id;
 }
 
-/* SIZE_MAX: a root, or its parent is not in the table. */
+/* SIZE_MAX: a root, or what is around it is not known. */
 static size_t parent_of(const struct analysis *a, size_t i)
 {
 	struct an_node key = {.id = a->nodes[i].parent, .thread = a->nodes[i].thread}, *parent;
@@ -60,7 +60,8 @@ static size_t choose_nodes(const struct analysis *a, size_t *index)
 	return n;
 }
 
-/* [parent's place or -1, row, thread or -1, count, total, self, min, max, p50, p99] */
+/* [parent's place, -1: none, -2: not known; row, thread or -1, count, total, self, min, max, p50,
+ * p99] */
 static json_t *node(struct html_data *d, const struct an_node *n, json_int_t parent)
 {
 	static const double qs[] = {0.5, 0.99};
@@ -117,7 +118,7 @@ static int edge_by_time(const void *va, const void *vb, void *data)
 	return ia < ib ? -1 : ia > ib;
 }
 
-/* [caller's row, callee's row, count, total]; the caller is -2 where nothing is around it. */
+/* [caller's row, -2: nothing is around it, -3: not known; callee's row, count, total] */
 static void put_edges(struct html_data *d)
 {
 	const struct analysis *a = d->a;
@@ -138,7 +139,10 @@ static void put_edges(struct html_data *d)
 		json_t *o = json_array();
 
 		json_append(&d->doc, o,
-			    json_integer(e->caller ? html_data__row(d, e->caller) : -2));
+			    json_integer(!e->caller ? -2
+					 : e->caller == QBPF_NODE_LOST
+					     ? -3
+					     : html_data__row(d, e->caller)));
 		json_append(&d->doc, o, json_integer(html_data__row(d, e->callee)));
 		json_append(&d->doc, o, html_count(e->count));
 		json_append(&d->doc, o, html_count(e->total_ns));
@@ -161,13 +165,16 @@ void html_data__tree(struct html_data *d)
 		n = 0;
 	} else {
 		for (size_t i = 0; i < a->nnodes; i++) {
+			bool lost = a->nodes[i].parent == QBPF_NODE_LOST;
 			size_t parent = parent_of(a, i);
 
 			if (!index[i])
 				continue;
 			json_append(&d->doc, nodes,
 				    node(d, &a->nodes[i],
-					 parent == SIZE_MAX ? -1 : (json_int_t)index[parent] - 1));
+					 parent != SIZE_MAX ? (json_int_t)index[parent] - 1
+					 : lost		    ? -2
+							    : -1));
 			if (a->nodes[i].thread != AN_ALL_THREADS)
 				put_thread(d, threads, a->nodes[i].thread);
 		}

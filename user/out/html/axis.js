@@ -38,24 +38,25 @@ const axis = (() => {
 	}
 
 	function logTicks(s, room) {
-		const first = Math.ceil(Math.log10(s.lo) - 1e-9), last = Math.floor(Math.log10(s.hi) + 1e-9);
+		const first = Math.floor(Math.log10(s.lo)), last = Math.floor(Math.log10(s.hi) + 1e-9);
 		const decades = Math.log10(s.hi / s.lo), out = [];
 		const every = Math.max(1, Math.ceil(decades / room));
-		const fine = decades * 3 <= room ? [1, 2, 5] : [1];
+		const fine = [[1, 2, 3, 4, 5, 6, 7, 8, 9], [1, 1.5, 2, 3, 5, 7], [1, 2, 5], [1, 3], [1]]
+			.find(list => decades * list.length <= room || list.length === 1);
 
-		if (last - first < 1 && fine.length === 1)
+		if (decades < 0.25)
 			return linearTicks(s, room);
-		for (let k = first - 1; k <= last; k++)
+		for (let k = first; k <= last; k++)
 			for (const m of fine)
 				if (m * 10 ** k >= s.lo * 0.999 && m * 10 ** k <= s.hi * 1.001 &&
 				    (m > 1 || k % every === 0))
-					out.push(m * 10 ** k);
-		return out.length > 1 ? out : linearTicks(s, room);
+					out.push(Number((m * 10 ** k).toPrecision(6)));
+		return out;
 	}
 
 	function linearTicks(s, room) {
 		const rough = (s.hi - s.lo) / Math.max(1, room), base = 10 ** Math.floor(Math.log10(rough));
-		const step = [1, 2, 5, 10].map(m => m * base).find(v => v >= rough) || base * 10;
+		const step = [1, 2, 5, 10].map(m => m * base).find(v => v >= rough * 0.75) || base * 10;
 		const out = [], first = Math.ceil(s.lo / step - 1e-9);
 
 		for (let i = first; i * step <= s.hi + step * 1e-9 && out.length < 50; i++)
@@ -100,7 +101,7 @@ const axis = (() => {
 		let below = Infinity;
 		for (const [v, text] of yTicks) {
 			const y = py(v);
-			if (y < top - 1 || y > top + h + 1 || below - y < 14)
+			if (!text || y < top - 1 || y > top + h + 1 || below - y < 14)
 				continue;
 			below = y;
 			grid.append(svg('line', {x1: left, x2: left + w, y1: y, y2: y}),
@@ -148,7 +149,7 @@ const axis = (() => {
 		f.over.append(cross, pane);
 	}
 
-	// A path through [x, y]; NaN lifts the pen. A point without neighbours is drawn as a dot.
+	// A line through [x, y]; NaN lifts the pen. A point without neighbours is drawn as a dot.
 	function line(points, attrs) {
 		let d = '', dots = '';
 		points.forEach(([x, y], i) => {
@@ -162,7 +163,8 @@ const axis = (() => {
 			else
 				dots += 'M' + at + 'h0.01';
 		});
-		return svg('path', {d: d + dots, fill: 'none', ...attrs});
+		return svg('g', {fill: 'none', 'stroke-linecap': 'round', ...attrs}, d ? svg('path', {d}) : null,
+			dots ? svg('path', {d: dots, 'stroke-width': 5, 'stroke-dasharray': 'none'}) : null);
 	}
 
 	return {scale, frame, hover, line, textWidth};

@@ -38,7 +38,7 @@ const charts = (() => {
 		const xTicks = [1, 2];
 		for (let k = 10; k <= x.hi; k *= 10)
 			xTicks.push(k);
-		const f = axis.frame(host, {x, y, xTicks, xText: percent, yText: v => data.timeOf(first, v),
+		const f = axis.frame(host, {x, y, xTicks, xText: percent, yText: v => data.tickOf(first, v),
 			label: 'Percentile curve: ' + spans.map(s => `${s.name}, maximum ` +
 				data.timeOf(s, s.max)).join('; ')});
 		spans.forEach(s => f.area.append(axis.line(
@@ -79,15 +79,15 @@ const charts = (() => {
 		}
 		const x = axis.scale(lo, hi, steps);
 		const tops = sets.flat().map(b => b.y);
-		const yLow = log ? Math.min(...tops) / 2 : 0;
+		const yLow = log ? (shares ? Math.min(...tops) / 2 : 0.7) : 0;
 		const y = {...axis.scale(yLow, Math.max(...tops) * (log ? 1.4 : 1.05), false)};
 		if (log) {
 			// Down to below the rarest: one is a value, too.
 			const a = Math.log10(yLow), b = Math.log10(y.hi);
 			Object.assign(y, {lo: yLow, log: true, at: v => (Math.log10(Math.max(v, yLow)) - a) / (b - a)});
 		}
-		const f = axis.frame(host, {x, y, xText: v => data.timeOf(first, v),
-			yText: v => shares ? format.share(v) : v < 1 ? '' : format.rate(v),
+		const f = axis.frame(host, {x, y, xText: v => data.tickOf(first, v),
+			yText: v => format.tick(shares ? format.share(v) : v < 1 ? '' : format.rate(v)),
 			label: `Histogram of ${spans.map(s => s.name).join('; ')}`});
 		const single = list => list.every(b => b.a === b.b);
 		sets.forEach((list, i) => {

@@ -6,7 +6,7 @@ const data = (() => {
 	const doc = JSON.parse(dom.get('data').textContent);
 	const num = v => v === null || v === undefined ? NaN : Number(v);
 	const OCTAVE_BUCKETS = 16;
-	const LEFT_OUT = 'a span that this page leaves out';
+	const LEFT_OUT = 'left out of this page', UNKNOWN = 'not known';
 
 	const FIGURES = ['held', 'counted', 'lost', 'skipped', 'open', 'floor', 'price', 'total', 'self',
 		'n', 'nan', 'sum', 'min', 'mean', 'max', 'p50', 'p90', 'p99', 'p999', 'p9999'];
@@ -20,7 +20,7 @@ const data = (() => {
 
 	const spans = doc.spans.map((s, row) => {
 		const span = {
-			row, raw: s, name: format.name(s.name), kind: s.kind, class: s.class,
+			row, raw: s, name: s.name.trim() ? format.name(s.name) : `"${s.name}"`, kind: s.kind, class: s.class,
 			time: s.class !== 'value', rounded: !!s.rounded,
 			curve: pairs(s.curve), steps: pairs(s.steps), bars: [],
 		};
@@ -37,9 +37,12 @@ const data = (() => {
 		return span;
 	});
 
-	const nameOf = row => row >= 0 && spans[row] ? spans[row].name : LEFT_OUT;
+	const nameOf = row => row >= 0 && spans[row] ? spans[row].name : row === -3 ? UNKNOWN : LEFT_OUT;
 	const timeOf = (span, v) => span.time ? format.time(v) : format.value(v);
-	const exactOf = (span, raw) => span.time ? format.exactTime(raw) : format.digits(raw);
+	const tickOf = (span, v) => format.tick(timeOf(span, v));
+	// A double beyond 2^53 is not exact, and shall not look it.
+	const exactOf = (span, raw) => typeof raw === 'number' && Math.abs(raw) > Number.MAX_SAFE_INTEGER
+		? timeOf(span, raw) : span.time ? format.exactTime(raw) : format.digits(raw);
 
 	// [low edge, high edge, n], `merge` (a power of two) buckets in one.
 	function buckets(span, merge) {
@@ -102,6 +105,13 @@ const data = (() => {
 			kids.get(n.parent).push(i);
 		});
 		const work = [[-1, root]];
+		if (kids.has(-2)) {
+			// What was around these is not in the file.
+			const lost = {row: -3, name: UNKNOWN, children: [], byRow: new Map(), up: root, depth: 1,
+				count: 0, total: 0, self: 0, raw: {count: 0, total: 0, self: 0}};
+			root.children.push(lost);
+			work.push([-2, lost]);
+		}
 		while (work.length) {
 			const [index, into] = work.pop();
 			for (const i of kids.get(index) || []) {
@@ -150,7 +160,7 @@ const data = (() => {
 		medianPath: doc.slowest.median_path.map(step),
 	};
 
-	return {doc, num, spans, nameOf, timeOf, exactOf, buckets, thread, tree, treeThreads, edges,
+	return {doc, num, spans, nameOf, timeOf, tickOf, exactOf, buckets, thread, tree, treeThreads, edges,
 		slowest, windows: {n: doc.windows.n, from: num(doc.windows.from_ns),
 			to: num(doc.windows.to_ns)}};
 })();

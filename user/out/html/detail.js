@@ -10,6 +10,16 @@ const detail = (() => {
 	const TITLES = {span: 'Latency', instant: 'Intervals between hits', value: 'Values'};
 	const EDGES_SHOWN = 12;
 
+	// What the kernel's histogram says of all of them, where the file has not all.
+	function ofKernel(s) {
+		const all = s.raw.kernel, told = FIGURES.filter(([, key]) => all && all[key] !== undefined);
+		if (!all)
+			return [];
+		return [el('div', {class: 'quiet'}, `all ${format.count(all.n)}, as the kernel counted them ` +
+			'(within 1.6%):'), ...told.map(([text, key]) => el('div', {'data-kernel': key},
+			el('dt', {}, text), el('dd', {}, data.timeOf(s, data.num(all[key])))))];
+	}
+
 	function figures(s) {
 		return FIGURES.filter(([, key]) => s.raw[key] !== undefined).map(([text, key]) => {
 			const raw = s.raw[key], plain = PLAIN.includes(key);
@@ -29,7 +39,7 @@ const detail = (() => {
 			const row = other(e), bar = el('span', {class: 'bar'});
 			bar.style.width = 100 * e.total / most + '%';
 			const name = row === -2 ? el('span', {class: 'quiet'}, 'nothing around it')
-				: row < 0 ? el('span', {class: 'quiet'}, data.nameOf(row))
+				: row < 0 || !data.spans[row] ? el('span', {class: 'quiet'}, data.nameOf(row))
 				: el('button', {type: 'button', class: 'link', title: data.nameOf(row),
 					onclick: () => choose(row, false)},
 				el('bdi', {}, format.shortName(data.nameOf(row))));
@@ -92,6 +102,7 @@ const detail = (() => {
 			dom.get('detail-title').textContent = TITLES[s.class];
 			dom.get('detail').dataset.spans = state.chosen.map(x => x.name).join('\n');
 			dom.get('figures').replaceChildren(...figures(s));
+			dom.get('kernel').replaceChildren(...ofKernel(s));
 			dress();
 			calls(s, choose);
 			Object.values(draws).forEach(draw => draw());

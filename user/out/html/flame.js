@@ -127,7 +127,7 @@ const flame = (() => {
 		while (work.length) {
 			const n = work.pop();
 			const x = (n.x - v.x) / v.w * width, w = n.w / v.w * width, y = n.depth * ROW - top;
-			if (x + w <= 0 || x >= width || y >= height)
+			if (x + w < 0.01 || x > width - 0.01 || y >= height)
 				continue;
 			if (y + ROW > 0)
 				box(c, look, n, Math.max(x, 0), y, Math.min(x + w, width) - Math.max(x, 0));
@@ -197,9 +197,12 @@ const flame = (() => {
 				if (Number.isFinite(n[key]))
 					out.push([key, format.exactTime(n.raw[key])]);
 		}
-		out.push([by === 'count' ? 'of all hits' : 'of all time', format.share(n.w)]);
+		const own = by === 'count' ? n.weight : n.total;
+		out.push([by === 'count' ? 'of all hits' : 'of all time', format.share(own / root.weight)]);
 		if (n.up !== root && n.up.weight)
-			out.push(['of ' + format.shortName(n.up.name), format.share(n.weight / n.up.weight)]);
+			out.push(['of ' + format.shortName(n.up.name), format.share(own / n.up.weight)]);
+		if (own < n.weight)
+			out.push(['drawn wider', 'what it calls goes on after it']);
 		return out;
 	}
 

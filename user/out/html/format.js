@@ -25,8 +25,11 @@ const format = (() => {
 	// All digits, in groups; `raw` may be a string that no double could hold.
 	function digits(raw) {
 		const text = String(raw);
-		return /^-?\d+$/.test(text) ? text.replace(/\B(?=(\d{3})+$)/g, '\u202f') : text;
+		return /^-?\d+(\.\d)?$/.test(text) ? text.replace(/\B(?=(\d{3})+(\.|$))/g, '\u202f') : text;
 	}
+
+	// Of a tick: no digits that say nothing.
+	const tick = text => text.replace(/(\.\d*?)0+(?=\D|$)/, '$1').replace(/\.(?=\D|$)/, '');
 
 	function share(x) {
 		const pct = x * 100;
@@ -40,13 +43,19 @@ const format = (() => {
 	}
 
 	function value(v) {
+		if (Number.isNaN(v))
+			return '–';
+		if (!Number.isFinite(v))
+			return v > 0 ? '∞' : '-∞';
 		if (Number.isInteger(v) && Math.abs(v) < 1e7)
 			return String(v);
-		return Number.isFinite(v) ? String(Number(v.toPrecision(4))) : '–';
+		const text = v.toPrecision(4);
+		return text.includes('e') ? text : String(Number(text));
 	}
 
 	function exactTime(raw) {
-		return digits(raw) + ' ns';
+		const whole = typeof raw === 'string' || Number.isInteger(raw);
+		return digits(whole ? raw : Number(raw).toFixed(1)) + ' ns';
 	}
 
 	// What would hide or reorder text is shown by its number: control bytes, directions, blanks of
@@ -67,7 +76,7 @@ const format = (() => {
 	}
 
 	return {
-		time, digits, share, value, exactTime, name, shortName,
+		time, tick, digits, share, value, exactTime, name, shortName,
 		count: digits,
 		rate: v => scaled(v, 1000, ['', ' k', ' M', ' G']),
 		bytes: v => scaled(v, 1024, [' B', ' KiB', ' MiB', ' GiB', ' TiB']),

@@ -58,12 +58,18 @@ const header = (() => {
 				`(byte ${format.count(r.cut_at)}). How much is missing is not known.`);
 		if (lost > 0)
 			out.push(`${format.count(totals.lost)} spans found the ring full and are not in this file. ` +
-				'Figures here are of those that are in it; hatching shows when some were lost.');
+				'Figures here are of those that are in it; red marks show when some were lost.');
 		if (num(totals.skipped) > 0)
 			out.push('Spans were left out on purpose, so these figures are not of all of them' +
 				(r.slow ? ': the recording holds slow ones only.' : '.'));
 		if (!totals.exact)
 			out.push('There were too many distinct values to keep each exactly: figures are within 0.025%.');
+		if (num(totals.backwards) > 0)
+			out.push(`${format.count(totals.backwards)} events end before they begin: the file is damaged. ` +
+				'They are in no figure.');
+		if (num(totals.unknown) > 0)
+			out.push(`${format.count(totals.unknown)} events are of spans, threads or kinds that the file ` +
+				'does not explain. They are in no figure.');
 		if (num(r.unknown_blocks) > 0)
 			out.push(`${format.count(r.unknown_blocks)} blocks are of kinds that this version does not know.`);
 		return out.map(text => el('p', {class: 'note'}, text));

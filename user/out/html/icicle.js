@@ -65,7 +65,7 @@ const icicle = (() => {
 				const x = s.at(i * every) * width;
 				c.fillStyle = line;
 				c.fillRect(Math.round(x), AXIS - 5, 1, rows * ROW + 5);
-				const text = i ? '+' + format.time(Number((i * every).toPrecision(12))) : '0';
+				const text = i ? '+' + format.tick(format.time(Number((i * every).toPrecision(12)))) : '0';
 				const w = c.measureText(text).width;
 				c.fillStyle = ink;
 				if (x + w + 4 < width)

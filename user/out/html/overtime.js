@@ -9,7 +9,7 @@ const overtime = (() => {
 		const {from, to, n} = data.windows;
 		return from + (i + 0.5) * (to - from) / n;
 	};
-	const nsText = ns => ns === 0 ? '0 s' : format.time(ns);
+	const nsText = ns => ns === 0 ? '0 s' : format.tick(format.time(ns));
 
 	// The lines to draw: three of one span, or one of each of several.
 	function linesOf(all, spans, metric) {
@@ -42,22 +42,34 @@ const overtime = (() => {
 		}
 	}
 
-	function losses(f, spans, height) {
+	// A mark where the file lacks some, and a shade the deeper the more it lacks.
+	function losses(f, spans) {
 		const w = f.w / data.windows.n;
-		for (const s of spans)
-			for (const i of s.losses.keys())
-				f.area.append(svg('rect', {class: 'lost', x: f.left + i * w, y: f.top,
-					width: Math.max(w, 1.5), height}));
+		for (let i = 0; i < data.windows.n; i++) {
+			const lost = spans.reduce((sum, s) => sum + (s.losses.get(i) || 0), 0);
+			const held = spans.reduce((sum, s) => sum + s.windows.count[i], 0);
+			if (lost) {
+				const at = {class: 'lost', x: f.left + i * w, width: Math.max(w, 1.5)};
+				const share = lost / (lost + held);
+				f.area.append(svg('rect', {...at, y: f.top, height: f.h, opacity: 0.04 + 0.4 * share}),
+					svg('rect', {...at, y: f.top - 4, height: 3}));
+			}
+		}
 	}
 
 	function counts(host, x, spans, all) {
 		const totals = spans.map(s => s.windows.count);
 		const y = axis.scale(0, Math.max(1, ...totals.flat()), false);
 		const f = axis.frame(host, {x, y, height: 92, left: LEFT, xText: nsText,
-			yText: v => Number.isInteger(v) ? format.rate(v) : '', label: 'How many in each stretch of time'});
+			yText: v => Number.isInteger(v) ? format.tick(format.rate(v)) : '', label: 'How many in each stretch of time'});
 		const w = f.w / data.windows.n;
-		losses(f, spans, f.h);
+		losses(f, spans);
 		totals.forEach((list, k) => {
+			if (spans.length > 1) {
+				f.area.append(axis.line(list.map((v, i) => [f.px(ofWindow(i)), f.py(v)]),
+					{...charts.stroke(all.indexOf(spans[k])), 'stroke-width': 1.5}));
+				return;
+			}
 			let d = '';
 			list.forEach((n, i) => {
 				if (n > 0)
@@ -66,7 +78,7 @@ const overtime = (() => {
 						`V${(f.top + f.h).toFixed(1)}Z`;
 			});
 			f.area.append(svg('path', {d, fill: theme.series(all.indexOf(spans[k])),
-				'fill-opacity': spans.length > 1 ? 0.4 : 0.75}));
+				'fill-opacity': 0.75}));
 		});
 		return f;
 	}
@@ -82,9 +94,9 @@ const overtime = (() => {
 		const {from, to, n} = data.windows;
 		const x = axis.scale(from, Math.max(to, from + 1), false);
 		const y = axis.scale(lo, hi * (hi > 0 ? 1.1 : 0.9), spans[0].time && lo > 0);
-		const f = axis.frame(host, {x, y, height: 190, left: LEFT, yText: v => data.timeOf(spans[0], v),
+		const f = axis.frame(host, {x, y, height: 190, left: LEFT, yText: v => data.tickOf(spans[0], v),
 			label: 'Percentiles over time of ' + spans.map(s => s.name).join('; ')});
-		losses(f, spans, f.h);
+		losses(f, spans);
 		for (const l of lines)
 			f.area.append(axis.line(l.v.map((v, i) => [f.px(ofWindow(i)), f.py(v)]), l.attrs));
 		endLabels(f, lines);

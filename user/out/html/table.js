@@ -7,7 +7,7 @@ const table = (() => {
 		{key: 'kind', text: 'kind', left: true},
 		{key: 'held', text: 'count', show: s => format.count(s.raw.held)},
 		{key: 'total', text: 'total', show: s => format.time(s.total)},
-		{key: 'share', text: 'self', title: 'time in the span itself, as a share of all of that time',
+		{key: 'share', text: 'self share', title: 'time in the span itself, as a share of all of that time',
 			show: s => format.share(s.share)},
 		...['min', 'mean', 'p50', 'p90', 'p99', 'p999', 'p9999', 'max'].map(key => ({
 			key, text: {p999: 'p99.9', p9999: 'p99.99'}[key] || key, measure: true,
