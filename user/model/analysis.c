@@ -20,7 +20,9 @@
 #define SPAN_WINDOWS  48000 /* of all spans together, so that they stay below 64 MiB */
 #define TREE_MAX      10000
 #define POOL_BYTES    (160ull << 20)
-#define WINDOW_BYTES  1200 /* about what one span costs in one window */
+#define AHEAD	      12    /* events to prefetch */
+#define NODE_DISTS    50000 /* of each thread apart; about 1 kB each */
+#define WINDOW_BYTES  1200  /* about what one span costs in one window */
 
 uint32_t an__window(struct an_build *b, uint64_t ns)
 {
@@ -148,12 +150,15 @@ static int add_span(struct an_build *b, struct an_span *s, const struct event *e
 	w->count++;
 	w->sum_ns += ns;
 	w->self_ns += self;
+	n->min_ns = n->count && n->min_ns < ns ? n->min_ns : ns;
+	n->max_ns = n->max_ns > ns ? n->max_ns : ns;
 	n->count++;
 	n->total_ns += ns;
 	n->self_ns += self;
-	err = add_duration(&n->dist, b->node_pool ? b->node_pool : b->pool, ns);
+	if (b->node_pool)
+		err = add_duration(&n->dist, b->node_pool, ns);
 	/* Else the span's follow from its places'. */
-	if (!err && b->node_pool)
+	if (!err && b->node_pool != b->pool)
 		err = add_duration(&s->dist, b->pool, ns);
 	return err ? err : window_value(s, w, ns);
 }
@@ -292,6 +297,8 @@ static int first_pass(struct an_build *b, struct err *e)
 		return err_set(e, err, "cannot read the trace: %s", strerror(-err));
 	while ((more = trace_reader__next(b->reader, &ev, &n, e)) > 0)
 		while (n-- > 0) {
+			if (n >= AHEAD)
+				an__prefetch(b, &ev[n - AHEAD]);
 			err = add_event(b, &ev[n]);
 			if (err)
 				return err_set(e, err, "out of memory");
@@ -320,22 +327,23 @@ static void plan_windows(struct an_build *b)
 
 /*
  * With places for each thread apart, of which there may be very many, the spans have distributions of
- * their own, so that these stay exact for longer.
+ * their own, and each place one only while that costs less than the spans'.
  */
 static int plan_memory(struct an_build *b)
 {
 	size_t bytes = b->opts.pool_bytes ? b->opts.pool_bytes : POOL_BYTES;
 	size_t windows = b->a.nwindows * b->info->nspans * WINDOW_BYTES;
+	bool few = b->info->nnodes * b->info->nthreads <= NODE_DISTS;
 
 	bytes = windows < bytes / 2 ? bytes - windows : bytes / 2;
-	if (b->opts.per_thread) {
+	if (b->opts.per_thread)
 		bytes /= 2;
-		b->node_pool = dist_pool__new(bytes);
-		if (!b->node_pool)
-			return -ENOMEM;
-	}
 	b->pool = dist_pool__new(bytes);
-	return b->pool ? 0 : -ENOMEM;
+	if (!b->opts.per_thread)
+		b->node_pool = b->pool;
+	else if (few)
+		b->node_pool = dist_pool__new(bytes);
+	return b->pool && (b->node_pool || !few || !b->opts.per_thread) ? 0 : -ENOMEM;
 }
 
 uint32_t analysis__span(const struct analysis *a, const char *name)
@@ -483,7 +491,8 @@ void analysis__free(struct analysis *a)
 	free(a->open);
 	free(a->spans);
 	snapshot__free(a->kernel);
+	if (b->node_pool != b->pool)
+		dist_pool__free(b->node_pool);
 	dist_pool__free(b->pool);
-	dist_pool__free(b->node_pool);
 	free(b);
 }

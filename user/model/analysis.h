@@ -58,7 +58,10 @@ struct an_node {
 	uint32_t span;	     /* id */
 	uint32_t thread;     /* index, or AN_ALL_THREADS */
 	uint64_t count, total_ns, self_ns;
-	struct dist *dist; /* NULL: it has no durations (an instant, or count is 0) */
+	uint64_t min_ns, max_ns; /* of durations; 0 when there is none */
+	/* NULL: it has no durations (an instant, or count is 0), or there are so many nodes, each
+	 * thread having its own, that only sums are kept. */
+	struct dist *dist;
 };
 
 /* Calls from one span directly into another. */

@@ -45,7 +45,7 @@ struct an_build {
 	struct trace_reader *reader;
 	const struct trace_info *info;
 	struct dist_pool *pool;
-	struct dist_pool *node_pool; /* of nodes of each thread apart; else NULL */
+	struct dist_pool *node_pool; /* of nodes: the same; another; NULL: they have none */
 	uint32_t root;		     /* id of opts.root; 0: not given */
 	/* while it is being put together */
 	struct an_gather *gather; /* by span */
@@ -74,6 +74,8 @@ void an__forget_intervals(struct an_build *b, struct an_span *s);
  * The node of a span or instant. It stays at its place until the next call.
  */
 int an__node(struct an_build *b, const struct event *ev, struct an_node **out);
+/* Most of the time goes into waiting for the memory of distributions: has it fetched meanwhile. */
+void an__prefetch(const struct an_build *b, const struct event *ev);
 /* The span is around what comes next. */
 int an__enter(struct an_build *b, const struct event *ev, uint32_t node);
 /* Nothing is around it but spans that never ended. */

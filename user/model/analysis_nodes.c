@@ -115,6 +115,21 @@ int an__node(struct an_build *b, const struct event *ev, struct an_node **out)
 	return 0;
 }
 
+void an__prefetch(const struct an_build *b, const struct event *ev)
+{
+	uint32_t thread = b->opts.per_thread ? ev->thread : AN_ALL_THREADS, at;
+	uint64_t ns = ev->end_ns - ev->start_ns;
+
+	if (ev->kind != EVENT_SPAN)
+		return;
+	at = id_map__get(&b->node_at, pair(thread, ev->node));
+	if (at != ID_MAP_NONE && b->a.nodes[at].dist)
+		dist__prefetch(b->a.nodes[at].dist, ns);
+	if (b->node_pool != b->pool && ev->span - 1 < b->info->nspans &&
+	    b->a.spans[ev->span - 1].dist)
+		dist__prefetch(b->a.spans[ev->span - 1].dist, ns);
+}
+
 int an__enter(struct an_build *b, const struct event *ev, uint32_t node)
 {
 	struct an_thread *t = &b->threads[ev->thread];
@@ -259,5 +274,5 @@ int an__finish_nodes(struct an_build *b)
 	id_map__clear(&b->place_at);
 	if (b->a.nnodes)
 		qsort(b->a.nodes, b->a.nnodes, sizeof(*b->a.nodes), compare_nodes);
-	return b->node_pool ? 0 : merge_dists(b);
+	return b->node_pool == b->pool ? merge_dists(b) : 0;
 }

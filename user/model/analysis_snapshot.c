@@ -154,21 +154,17 @@ static bool add_probes(struct snapshot *s, const struct trace_info *info)
 
 static struct snap_node snap_node(const struct an_node *n)
 {
-	struct snap_node to = {
+	return (struct snap_node){
 	    .id = n->id,
 	    .parent = n->parent,
 	    .span = n->span - 1,
 	    .count = n->count,
 	    .total_ns = n->total_ns,
 	    .self_ns = n->self_ns,
+	    .min_ns = n->min_ns,
+	    .max_ns = n->max_ns,
 	    .exact = n->dist,
 	};
-
-	if (n->dist) {
-		to.min_ns = (uint64_t)dist__min(n->dist);
-		to.max_ns = (uint64_t)dist__max(n->dist);
-	}
-	return to;
 }
 
 static int compare_ids(const void *pa, const void *pb)

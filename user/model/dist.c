@@ -442,6 +442,12 @@ int dist__add(struct dist *d, uint64_t value, uint64_t times)
 	return 0;
 }
 
+void dist__prefetch(const struct dist *d, uint64_t value)
+{
+	if (!d->ascending && d->cap)
+		__builtin_prefetch(&d->slots[place(d, coarse(d, value))], 1);
+}
+
 int dist__merge(struct dist *into, const struct dist *from)
 {
 	int err = 0;

@@ -26,6 +26,8 @@ enum qbpf_hist_kind dist__kind(const struct dist *d);
 
 /* NS: ns; INT: as int64_t; F64: its bits. 0 or -ENOMEM. */
 int dist__add(struct dist *d, uint64_t value, uint64_t times);
+/* Has the memory that dist__add of this value will need fetched meanwhile. */
+void dist__prefetch(const struct dist *d, uint64_t value);
 int dist__merge(struct dist *into, const struct dist *from);
 
 uint64_t dist__count(const struct dist *d); /* NaN included */
