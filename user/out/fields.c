@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* fields.c - the figures of spans and nodes, each computed in one place for every output. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,7 +172,8 @@ static void set_if(struct field_value *v, bool there, uint64_t n)
 
 static void set_measure(struct field_value *v, const struct span_row *r, bool known, long double x)
 {
-	v->state = known && r->in_hist ? FIELD_KNOWN : FIELD_UNKNOWN;
+	/* The mean of opposite infinities is no number. */
+	v->state = known && r->in_hist && !isnan(x) ? FIELD_KNOWN : FIELD_UNKNOWN;
 	v->num = x;
 	v->is_ns = r->class != ROW_VALUE;
 	v->below_floor = r->class == ROW_SPAN && x <= r->span->floor_ns;

@@ -73,8 +73,7 @@ static void put_histograms(const struct recording *r)
 		shown++;
 	}
 	if (left)
-		fprintf(r->page.f,
-			"\n(--span NAME shows the distribution of one of the other %zu)\n", left);
+		fprintf(r->page.f, "\n(distributions of %zu more: --span NAME)\n", left);
 }
 
 static void put_all(struct recording *r)

@@ -115,7 +115,19 @@ void report__free_stretches(struct report_stretch *s, size_t n)
 	free(s);
 }
 
-/* A loss is told of a stretch of its own: it goes where that begins. */
+/* How much of what is lost between `from` and `to` has been by the time `at`, were it evenly. */
+static uint64_t lost_by(const struct trace_loss *l, uint64_t at)
+{
+	uint64_t span = l->to_ns - l->from_ns;
+
+	if (at >= l->to_ns || !span)
+		return at >= l->from_ns ? l->lost : 0;
+	if (at <= l->from_ns)
+		return 0;
+	return (uint64_t)((unsigned __int128)l->lost * (at - l->from_ns) / span);
+}
+
+/* When within its stretch a span was lost is not known. */
 void report__losses(const struct analysis *a, uint32_t span, uint64_t *lost, size_t n)
 {
 	uint64_t width = (a->end_ns - a->start_ns) / n + 1;
@@ -123,9 +135,16 @@ void report__losses(const struct analysis *a, uint32_t span, uint64_t *lost, siz
 	memset(lost, 0, n * sizeof(*lost));
 	for (size_t i = 0; i < a->info->nlosses; i++) {
 		const struct trace_loss *l = &a->info->losses[i];
-		uint64_t at = l->from_ns > a->start_ns ? (l->from_ns - a->start_ns) / width : 0;
+		uint64_t before = 0;
 
-		if (l->span == span)
-			lost[at < n ? at : n - 1] += l->lost;
+		if (l->span != span || l->to_ns < l->from_ns)
+			continue;
+		for (size_t k = 0; k < n; k++) {
+			uint64_t by =
+			    k + 1 == n ? l->lost : lost_by(l, a->start_ns + (k + 1) * width);
+
+			lost[k] += by - before;
+			before = by;
+		}
 	}
 }

@@ -28,7 +28,7 @@ static void put_missing(const struct recording *r)
 {
 	const struct analysis *a = r->a;
 	const struct trace_meta *m = &a->info->meta;
-	uint64_t explained = a->held + a->lost + a->skipped;
+	uint64_t explained = a->held + a->lost + a->skipped + a->backwards;
 
 	if (a->lost)
 		fprintf(r->page.f, "; %" PRIu64 " lost (the ring or the disk was full)", a->lost);
@@ -42,6 +42,8 @@ static void put_missing(const struct recording *r)
 			fputc(')', r->page.f);
 		}
 	}
+	if (a->backwards)
+		fprintf(r->page.f, "; %" PRIu64 " damaged", a->backwards);
 	if (explained < a->counted)
 		fprintf(r->page.f, "; %" PRIu64 " not accounted for", a->counted - explained);
 	fputc('\n', r->page.f);

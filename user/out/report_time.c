@@ -57,9 +57,9 @@ static void put_step(struct grid *g, const struct analysis *a, size_t level, uin
 	for (size_t i = 0; i < 2; i++) {
 		const struct an_step *s = steps[i];
 
-		grid__put(g, 1 + 3 * i, s ? unit__time(buf, s->ns) : "");
-		grid__put(g, 2 + 3 * i, s ? unit__time(buf, s->self_ns) : "");
-		grid__put(g, 3 + 3 * i, s ? unit__share(buf, s->share) : "");
+		grid__put(g, 1 + 3 * i, s ? unit__time(buf, s->ns) : "-");
+		grid__put(g, 2 + 3 * i, s ? unit__time(buf, s->self_ns) : "-");
+		grid__put(g, 3 + 3 * i, s ? unit__share(buf, s->share) : "-");
 	}
 }
 
