@@ -284,6 +284,51 @@ static void t_write_errors(void **state)
 	snapshot__free(s);
 }
 
+/* What a recording lost is told apart from what the figures lost. */
+static void t_recording(void **state)
+{
+	struct snapshot *s = fixture__strategy();
+	uint64_t *counts = snapshot__counts(s), counted = 0;
+	json_t *root = parse(s), *v;
+
+	(void)state;
+	assert_null(json_object_get(root, "trace"));
+	assert_null(
+	    json_object_get(json_object_get(json_object_get(root, "lost"), "by_source"), "stream"));
+	json_decref(root);
+	for (size_t i = 0; i < s->nspans; i++)
+		counted += counts[i];
+	s->recording = strdup("tick \"1\".qbpf");
+	s->recording_fault = strdup("No space left on device");
+	s->recording_bytes = 12345;
+	s->spans[0].recorded =
+	    (struct snap_recorded){.held = 7, .lost = 5, .skipped = 3, .over = 2};
+	s->spans[1].recorded = (struct snap_recorded){.held = 70, .lost = 50};
+	root = parse(s);
+	v = json_object_get(root, "trace");
+	assert_string_equal(json_string_value(json_object_get(v, "file")), "tick \"1\".qbpf");
+	assert_string_equal(json_string_value(json_object_get(v, "fault")),
+			    "No space left on device");
+	assert_int_equal(json_integer_value(json_object_get(v, "bytes")), 12345);
+	assert_int_equal(json_integer_value(json_object_get(v, "held")), 77);
+	assert_int_equal(json_integer_value(json_object_get(v, "lost")), 55);
+	assert_int_equal(json_integer_value(json_object_get(v, "skipped")), 3);
+	assert_int_equal(json_integer_value(json_object_get(v, "over")), 2);
+	assert_int_equal(json_integer_value(json_object_get(v, "counted")), counted);
+	v = json_array_get(json_object_get(root, "spans"), 0);
+	assert_int_equal(json_integer_value(json_object_get(v, "held")), 7);
+	assert_int_equal(json_integer_value(json_object_get(v, "lost")), 5);
+	assert_int_equal(json_integer_value(json_object_get(v, "skipped")), 3);
+	v = json_object_get(root, "lost");
+	assert_int_equal(json_integer_value(json_object_get(v, "events")), snapshot__lost(s));
+	v = json_object_get(v, "by_source");
+	assert_int_equal(json_integer_value(json_object_get(v, "bpf")), snapshot__lost(s));
+	assert_int_equal(json_integer_value(json_object_get(v, "stream")), 55);
+	json_decref(root);
+	free(counts);
+	snapshot__free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -298,6 +343,7 @@ int main(void)
 	    cmocka_unit_test(t_infinities),
 	    cmocka_unit_test(t_deep_tree),
 	    cmocka_unit_test(t_write_errors),
+	    cmocka_unit_test(t_recording),
 	};
 
 	return cmocka_run_group_tests_name("out_json", tests, NULL, NULL);

@@ -208,6 +208,47 @@ static const struct {
     {"ret_muted", offsetof(struct snap_span, ret_muted)},
 };
 
+static void put_recorded(struct json_doc *d, json_t *o, const struct snap_recorded *r)
+{
+	json_put(d, o, "held", json_count(r->held));
+	json_put(d, o, "lost", json_count(r->lost));
+	json_put(d, o, "skipped", json_count(r->skipped));
+	if (r->over)
+		json_put(d, o, "over", json_count(r->over));
+}
+
+static struct snap_recorded recorded_sum(const struct snapshot *s)
+{
+	struct snap_recorded sum = {0};
+
+	for (size_t i = 0; i < s->nspans; i++) {
+		sum.held += s->spans[i].recorded.held;
+		sum.lost += s->spans[i].recorded.lost;
+		sum.skipped += s->spans[i].recorded.skipped;
+		sum.over += s->spans[i].recorded.over;
+	}
+	return sum;
+}
+
+static json_t *trace(struct json_doc *d, const struct snapshot *s)
+{
+	struct snap_recorded sum = recorded_sum(s);
+	uint64_t *counts = snapshot__counts(s), counted = 0;
+	json_t *t = json_object();
+
+	json_put_text(d, t, "file", s->recording);
+	json_put(d, t, "bytes", json_count(s->recording_bytes));
+	put_recorded(d, t, &sum);
+	d->failed |= !counts;
+	for (size_t i = 0; counts && i < s->nspans; i++)
+		counted += counts[i];
+	free(counts);
+	json_put(d, t, "counted", json_count(counted));
+	if (s->recording_fault)
+		json_put_text(d, t, "fault", s->recording_fault);
+	return t;
+}
+
 static json_t *lost(struct json_doc *d, const struct snapshot *s)
 {
 	json_t *l = json_object(), *sources = json_object(), *spans = json_object();
@@ -215,6 +256,8 @@ static json_t *lost(struct json_doc *d, const struct snapshot *s)
 	uint64_t total = snapshot__lost(s);
 
 	json_put(d, sources, "bpf", json_count(total));
+	if (s->recording)
+		json_put(d, sources, "stream", json_count(recorded_sum(s).lost));
 	for (size_t i = 0; i < s->nspans; i++) {
 		uint64_t n = snap_span__lost(&s->spans[i]);
 		char *name = text__valid(s->spans[i].name ? s->spans[i].name : "?");
@@ -260,12 +303,21 @@ int json_summary(struct json_doc *d, const struct snapshot *s, const struct snap
 		json_put(d, d->root, "probes", probes(d, costs));
 		json_put(d, d->root, "price", price(d, costs));
 	}
-	for (size_t i = 0; i < rows.n; i++)
-		if (!span_row__refused(&rows.rows[i]))
-			json_append(d, spans, json_span(d, &rows.rows[i], full));
+	for (size_t i = 0; i < rows.n; i++) {
+		json_t *o;
+
+		if (span_row__refused(&rows.rows[i]))
+			continue;
+		o = json_span(d, &rows.rows[i], full);
+		if (s->recording)
+			put_recorded(d, o, &rows.rows[i].span->recorded);
+		json_append(d, spans, o);
+	}
 	json_put(d, d->root, "spans", spans);
 	json_put(d, d->root, "tree", json_tree(d, t));
 	json_put(d, d->root, "lost", lost(d, s));
+	if (s->recording)
+		json_put(d, d->root, "trace", trace(d, s));
 out:
 	span_rows__clear(&rows);
 	tree__free(t);
