@@ -11,14 +11,14 @@
 #include "out/html.h"
 #include "out/html_data.h"
 
-/* user/out/html/ as one page, up to and after the place of the data. */
+/* user/out/html/ as one page, up to and after the place of the data: two strings. */
 __asm__(".section .rodata\n"
 	"page_head:	.incbin \"html/head.html\"\n"
-	"page_head_end:\n"
+	"		.byte 0\n"
 	"page_tail:	.incbin \"html/tail.html\"\n"
-	"page_tail_end:\n"
+	"		.byte 0\n"
 	".previous\n");
-extern const char page_head[], page_head_end[], page_tail[], page_tail_end[];
+extern const char page_head[], page_tail[];
 
 static int put(FILE *f, const char *bytes, size_t len)
 {
@@ -49,9 +49,9 @@ int html__write(FILE *f, const struct analysis *a, struct err *e)
 		goto out;
 	}
 	errno = 0;
-	if (put(f, page_head, page_head_end - page_head) ||
+	if (fputs(page_head, f) == EOF ||
 	    json_dump_callback(d.doc.root, put_escaped, f, JSON_COMPACT) ||
-	    put(f, page_tail, page_tail_end - page_tail) || fflush(f)) {
+	    fputs(page_tail, f) == EOF || fflush(f)) {
 		err = errno ? -errno : -EIO;
 		err_set(e, err, "cannot write the page: %s", strerror(-err));
 	}
