@@ -4,8 +4,7 @@
 
     tests/run.py --build DIR [--kernels] [TEST...]
 
-Finds the tests by layer (tests/unit, tests/bpf, tests/e2e, tests/kernels), runs each file in a
-process group of its own with a time-out, and reads TAP from its stdout. Prints one line for each
+Finds the tests by layer (tests/unit, bpf, cudasim, e2e, kernels), runs each file in a process group of its own with a time-out, and reads TAP from its stdout. Prints one line for each
 file, one for each case that failed or was skipped, and last of all a plain line:
 
     N passed, N failed, N skipped
@@ -13,8 +12,8 @@ file, one for each case that failed or was skipped, and last of all a plain line
 Exits 1 when anything failed or nothing ran. A file that crashes, prints no TAP, stops before its
 plan is met or is not built counts as a failure. TEST is a path or a part of a test's name.
 
-Tests of unit/ run side by side; those of bpf/ and e2e/ one at a time, because they time things
-and count what the whole machine does. Those need root: without it they are skipped, visibly.
+Tests of unit/ run side by side; those of bpf/, e2e/ and cudasim/ one at a time, because they
+time things and count what the whole machine does. bpf/ and e2e/ need root: without it they are skipped, visibly.
 The time-out is 120 s; `timeout: N` in a comment among a test's first 40 lines changes it.
 """
 
@@ -97,7 +96,8 @@ def scripts(layer):
 def discover(build, kernels):
     tests = list(compiled(build, "unit", "tests")) + list(scripts("unit"))
     tests += list(compiled(build, "bpf", "tests/bpf")) + list(scripts("bpf"))
-    tests += [t for t in scripts("e2e") if os.path.basename(t.source).startswith("t_")]
+    for layer in ("cudasim", "e2e"):
+        tests += [t for t in scripts(layer) if os.path.basename(t.source).startswith("t_")]
     boot = os.path.join(ROOT, "tests", "kernels", "run.sh")
     if kernels and os.path.exists(boot):
         tests.append(Test("kernels", "kernels/run.sh", ["bash", boot], boot))

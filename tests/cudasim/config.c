@@ -155,6 +155,7 @@ static void set_fault(char *word)
 	struct fault *f = &faults[n_faults];
 	char *value = strchr(word, '='), *every;
 	int64_t n, k = 1;
+	bool ok;
 
 	if (!value || n_faults == RULES_MAX || (size_t)(value - word) >= sizeof(f->name))
 		refuse("CUDASIM_FAIL", word);
@@ -162,8 +163,11 @@ static void set_fault(char *word)
 	every = strchr(value, '/');
 	if (every)
 		*every = '\0';
-	if (!number(value + 1, &n) || n < 0 || n > 999 ||
-	    (every && (!number(every + 1, &k) || k < 1)))
+	ok = number(value + 1, &n) && n >= 0 && n <= 999 && (!every || number(every + 1, &k)) &&
+	     k >= 1;
+	if (every)
+		*every = '/';
+	if (!ok)
 		refuse("CUDASIM_FAIL", word);
 	f->error = (int)n;
 	f->every = (unsigned long)k;

@@ -44,7 +44,9 @@ $(SIM_OUT)/libcupti.so.13: $(SIM_CUPTI:%=$(SIM_OUT)/%.o) $(SIM_DIR)/libcupti.map
 
 # Programs: linked with the simulator, and found to run on the real libraries by LD_LIBRARY_PATH.
 # What they export is what the simulated kernels do.
-SIM_PROGS := $(SIM_OUT)/sim_probe $(BUILD)/tests/w_quant_gpu
+SIM_PROGS := $(SIM_OUT)/sim_probe $(SIM_OUT)/libsim_inject.so $(BUILD)/tests/w_quant_gpu
+$(SIM_OUT)/libsim_inject.so: $(SIM_OUT)/sim_inject.o
+	$(Q)$(CC) -shared $< -o $@
 $(SIM_OUT)/sim_probe: $(SIM_DIR)/sim_probe.c $(SIM_LIBS)
 	@echo "  CC    $@"
 	$(Q)$(CC) $(SIM_CFLAGS) -MMD -MP -MF $@.d -rdynamic $< $(SIM_LIBS) -Wl,--enable-new-dtags \

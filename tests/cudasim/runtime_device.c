@@ -39,7 +39,11 @@ cudaError_t runtime_enter(struct sim_call *c, enum runtime_init init)
 
 cudaError_t runtime_exit(struct sim_call *c, cudaError_t err)
 {
-	if (err && err != cudaErrorNotReady)
+	/* Those that tell the last error do not make it again. */
+	bool tells = c->cbid == CUPTI_RUNTIME_TRACE_CBID_cudaGetLastError_v3020 ||
+		     c->cbid == CUPTI_RUNTIME_TRACE_CBID_cudaPeekAtLastError_v3020;
+
+	if (err && err != cudaErrorNotReady && !tells)
 		sim_self()->last_error = (int)err;
 	return (cudaError_t)sim_call_exit(c, (int)err);
 }
