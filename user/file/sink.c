@@ -8,16 +8,16 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <zstd.h>
 
 #include "file/codec.h"
 
-#define QUEUE_MAX   (32u << 20) /* bytes of items that wait */
-#define INDEX_MAX   65536u	/* entries of one INDEX block */
-#define PART_MAX    (8u << 20)	/* of one AGGREGATES block */
-#define ZSTD_LEVEL  1
-#define OUT_OF_ROOM (-ENOSPC)
+#define QUEUE_MAX  (32u << 20) /* bytes of items that wait */
+#define INDEX_MAX  65536u      /* entries of one INDEX block */
+#define PART_MAX   (8u << 20)  /* of one AGGREGATES block */
+#define ZSTD_LEVEL 1
 
 struct item {
 	struct item *next;
@@ -57,23 +57,34 @@ struct sink {
 
 /* --- the thread --------------------------------------------------------------------------------- */
 
-static int write_all(struct sink *s, const void *bytes, size_t len)
+static int write_all(struct sink *s, const void *head, size_t head_len, const void *tail,
+		     size_t tail_len)
 {
-	const char *p = bytes;
+	struct iovec parts[2] = {{(void *)head, head_len}, {(void *)tail, tail_len}};
+	struct iovec *p = parts;
 
-	while (len) {
-		ssize_t n = write(s->fd, p, len);
+	for (;;) {
+		ssize_t n;
 
+		for (; p < parts + 2 && !p->iov_len; p++)
+			;
+		if (p == parts + 2)
+			return 0;
+		n = writev(s->fd, p, (int)(parts + 2 - p));
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0)
-			return -errno;
-		if (!n)
-			return OUT_OF_ROOM;
-		p += n;
-		len -= (size_t)n;
+		if (n <= 0)
+			return n ? -errno : -ENOSPC;
+		for (size_t left = (size_t)n; left;) {
+			size_t step = left < p->iov_len ? left : p->iov_len;
+
+			p->iov_base = (char *)p->iov_base + step;
+			p->iov_len -= step;
+			left -= step;
+			if (!p->iov_len)
+				p++;
+		}
 	}
-	return 0;
 }
 
 static int start_file(struct sink *s)
@@ -88,7 +99,7 @@ static int start_file(struct sink *s)
 	if (s->regular && ftruncate(s->fd, 0))
 		return -errno;
 	s->started = true;
-	err = write_all(s, &h, sizeof(h));
+	err = write_all(s, &h, sizeof(h), NULL, 0);
 	if (!err)
 		atomic_store(&s->bytes, sizeof(h));
 	return err;
@@ -96,7 +107,6 @@ static int start_file(struct sink *s)
 
 static int write_block(struct sink *s, struct trace_block *b, const void *payload)
 {
-	struct trace_block whole;
 	int err = 0;
 
 	if (!s->started)
@@ -106,14 +116,11 @@ static int write_block(struct sink *s, struct trace_block *b, const void *payloa
 	b->magic = TRACE_BLOCK_MAGIC;
 	b->seq = s->seq;
 	trace_block__seal(b, payload);
-	whole = *b;
-	err = write_all(s, &whole, sizeof(whole));
-	if (!err)
-		err = write_all(s, payload, b->stored_len);
+	err = write_all(s, b, sizeof(*b), payload, b->stored_len);
 	if (err)
 		return err;
 	s->seq++;
-	atomic_fetch_add(&s->bytes, sizeof(whole) + b->stored_len);
+	atomic_fetch_add(&s->bytes, sizeof(*b) + b->stored_len);
 	return 0;
 }
 

@@ -13,7 +13,7 @@
 #include "qbpf/abi.h"
 
 #define BLOCK_EVENTS_FULL 4096	       /* events of a full block */
-#define BUFFER_FIRST	  64	       /* events that a thread's first buffer takes */
+#define BUFFER_FIRST	  8	       /* events that a thread's first buffer takes */
 #define BUFFERS_MAX	  (32u << 20)  /* bytes of all threads' buffers */
 #define ENTRIES_FULL	  (256u << 10) /* bytes of one table that wait */
 
@@ -21,7 +21,7 @@
 struct buffer {
 	struct event *events;
 	uint32_t n, cap;
-	uint32_t hint;		    /* what its last buffer came to hold */
+	bool busy;		    /* its last buffer came to be full */
 	struct buffer *prev, *next; /* by age of the first event, while n is not 0 */
 };
 
@@ -170,7 +170,7 @@ static int hand_over_events(struct trace_writer *w, struct buffer *b)
 	int err = hand_over_entries(w);
 
 	leave_ages(b);
-	b->hint = n;
+	b->busy = n == BLOCK_EVENTS_FULL;
 	b->events = NULL;
 	b->n = b->cap = 0;
 	w->buffered -= cap * sizeof(*events);
@@ -182,11 +182,9 @@ static int hand_over_events(struct trace_writer *w, struct buffer *b)
 
 static int grow(struct trace_writer *w, struct buffer *b)
 {
-	uint32_t cap = b->cap ? b->cap * 2 : BUFFER_FIRST;
+	uint32_t cap = b->cap ? b->cap * 2 : b->busy ? BLOCK_EVENTS_FULL : BUFFER_FIRST;
 	struct event *events;
 
-	while (!b->cap && cap < b->hint)
-		cap *= 2;
 	events = realloc(b->events, cap * sizeof(*events));
 	if (!events)
 		return -ENOMEM;
