@@ -132,7 +132,7 @@ char *export__text(const char *s)
 
 	if (!valid)
 		return NULL;
-	out = o = malloc(4 * strlen(valid) + 1);
+	out = o = calloc(4, strlen(valid) + 1);
 	for (const unsigned char *p = (const unsigned char *)valid; out && *p; p++) {
 		/* U+0080 .. U+009F are control characters too. */
 		if (*p == 0xc2 && p[1] < 0xa0) {

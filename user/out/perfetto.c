@@ -31,42 +31,41 @@
 
 /* --- one thread ---------------------------------------------------------------------------------- */
 
-/* What is to be said of a span that is not as it should be. */
-int perfetto__begin(struct perfetto *p, const struct event *ev, uint64_t track,
-		    Perfetto__TrackEvent *te)
+int perfetto__begin(struct perfetto *p, const struct event *ev, uint64_t track, uint64_t *flow)
 {
-	Perfetto__DebugAnnotation notes[2] = {PERFETTO__DEBUG_ANNOTATION__INIT,
-					      PERFETTO__DEBUG_ANNOTATION__INIT};
-	Perfetto__DebugAnnotation *list[2] = {&notes[0], &notes[1]};
+	Perfetto__TrackEvent te = PERFETTO__TRACK_EVENT__INIT;
+	Perfetto__DebugAnnotation note = PERFETTO__DEBUG_ANNOTATION__INIT, *list = &note;
 	char *unfinished = "unfinished";
-	size_t n = 0;
 	int err = perfetto__need_name(p, ev->span);
 
 	if (err)
 		return err;
-	if (ev->kind == EVENT_OPEN) {
-		te->n_categories = 1;
-		te->categories = &unfinished;
-		notes[n].name = unfinished;
-		notes[n].has_bool_value = 1;
-		notes[n++].bool_value = 1;
-	}
+	te.debug_annotations = &list;
+	te.n_debug_annotations = 1;
 	if (ev->kind == EVENT_KEYED) {
-		notes[n].name = "key";
-		notes[n].has_uint_value = 1;
-		notes[n++].uint_value = ev->arg;
+		note.name = "key";
+		note.has_uint_value = 1;
+		note.uint_value = ev->arg;
 	} else if (ev->end_ns < ev->start_ns) {
-		notes[n].name = "ends_before_begin_ns";
-		notes[n].has_uint_value = 1;
-		notes[n++].uint_value = ev->start_ns - ev->end_ns;
+		note.name = "ends_before_begin_ns";
+		note.has_uint_value = 1;
+		note.uint_value = ev->start_ns - ev->end_ns;
+	} else if (ev->kind == EVENT_OPEN) {
+		note.name = unfinished;
+		note.has_bool_value = 1;
+		note.bool_value = 1;
+	} else {
+		te.n_debug_annotations = 0;
 	}
-	te->n_debug_annotations = n;
-	te->debug_annotations = list;
-	te->has_name_iid = 1;
-	te->name_iid = ev->span;
-	te->has_track_uuid = 1;
-	te->track_uuid = track;
-	return perfetto__event(p, ev->start_ns, PERFETTO__TRACK_EVENT__TYPE__TYPE_SLICE_BEGIN, te);
+	te.n_categories = ev->kind == EVENT_OPEN;
+	te.categories = &unfinished;
+	te.n_flow_ids = flow != NULL;
+	te.flow_ids = flow;
+	te.has_name_iid = 1;
+	te.name_iid = ev->span;
+	te.has_track_uuid = 1;
+	te.track_uuid = track;
+	return perfetto__event(p, ev->start_ns, PERFETTO__TRACK_EVENT__TYPE__TYPE_SLICE_BEGIN, &te);
 }
 
 int perfetto__end(struct perfetto *p, uint64_t at_ns, uint64_t track)
@@ -98,17 +97,15 @@ static int level_track(struct perfetto *p, uint32_t level, uint64_t *track)
 
 static int begin_slowly(struct perfetto *p, const struct event *ev, uint32_t level)
 {
-	Perfetto__TrackEvent te = PERFETTO__TRACK_EVENT__INIT;
 	uint64_t track;
 	int err = level_track(p, level, &track);
 
-	return err ? err : perfetto__begin(p, ev, track, &te);
+	return err ? err : perfetto__begin(p, ev, track, NULL);
 }
 
 /* A span that crosses others of its thread. */
 static int send_beside(struct perfetto *p, const struct event *ev)
 {
-	Perfetto__TrackEvent te = PERFETTO__TRACK_EVENT__INIT;
 	uint64_t end_ns = ev->start_ns + event_ns(ev), track;
 	uint32_t lane;
 	bool fresh;
@@ -129,7 +126,7 @@ static int send_beside(struct perfetto *p, const struct event *ev)
 	}
 	p->x->counts.spans++;
 	p->x->counts.overlapping++;
-	err = perfetto__begin(p, ev, track, &te);
+	err = perfetto__begin(p, ev, track, NULL);
 	return err ? err : perfetto__end(p, end_ns, track);
 }
 

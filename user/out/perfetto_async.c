@@ -71,7 +71,6 @@ static int keyed_track(struct perfetto *p, const struct event *ev, uint64_t end_
 static int on_keyed(void *ctx, const struct event *ev)
 {
 	struct perfetto *p = ctx;
-	Perfetto__TrackEvent te = PERFETTO__TRACK_EVENT__INIT;
 	uint64_t end_ns = ev->start_ns + event_ns(ev), track = 0, flow;
 	uint32_t beginner;
 	bool flows;
@@ -86,12 +85,10 @@ static int on_keyed(void *ctx, const struct event *ev)
 		err = keyed_track(p, ev, end_ns, &track);
 	if (!err && flows) {
 		flow = p->salt + p->flows++;
-		te.n_flow_ids = 1;
-		te.flow_ids = &flow;
 		err = send_flow(p, ev, beginner, ev->start_ns, false, &flow);
 	}
 	if (!err)
-		err = perfetto__begin(p, ev, track, &te);
+		err = perfetto__begin(p, ev, track, flows ? &flow : NULL);
 	if (!err)
 		err = perfetto__end(p, end_ns, track);
 	if (!err && flows)

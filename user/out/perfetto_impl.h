@@ -83,10 +83,9 @@ static inline int perfetto__need_name(struct perfetto *p, uint32_t span)
 	return p->spans[span].sequence == p->sequence ? 0 : perfetto__send_name(p, span);
 }
 
-/* perfetto.c: a whole span on a track, with notes where it is not as it should be. `te` may hold
- * more. */
-int perfetto__begin(struct perfetto *p, const struct event *ev, uint64_t track,
-		    Perfetto__TrackEvent *te);
+/* perfetto.c: a span on a track that is named, with a note where it is not as others; `flow`: the id
+ * of an arrow that begins here, or NULL. */
+int perfetto__begin(struct perfetto *p, const struct event *ev, uint64_t track, uint64_t *flow);
 int perfetto__end(struct perfetto *p, uint64_t at_ns, uint64_t track);
 
 /* perfetto_async.c */
