@@ -14,4 +14,15 @@ $(SIM_OUT)/agent_target: tests/cudasim/agent_target.c $(SIM_LIBS)
 		-MMD -MP -MF $@.d $< $(SIM_OUT)/libcudart.so.13 -Wl,-rpath,'$$ORIGIN' \
 		-Wl,-rpath-link,$(SIM_OUT) -ldl -pthread -o $@
 
-AGENT_TESTS := $(if $(CUDA_HEADERS),$(BUILD)/tests/ring_dump $(SIM_OUT)/agent_target)
+# Parts of the agent by themselves: with ASan and UBSan, and with TSan.
+PARTS_SRC := tests/cudasim/agent_parts.c user/file/ring_status.c \
+	$(patsubst %,probes/cupti/%.c,buffers records clock)
+$(SIM_OUT)/agent_parts $(SIM_OUT)/agent_parts_tsan: $(PARTS_SRC) user/file/ring_reader.c \
+		$(wildcard probes/cupti/*.h include/qbpf/*.h user/file/ring_reader.h)
+	@mkdir -p $(@D)
+	@echo "  CC    $@"
+	$(Q)$(CC) $(CPPFLAGS) -I. -isystem $(CUDA_HOME)/include $(BASE_CFLAGS) -O1 \
+		$(if $(filter %_tsan,$@),-fsanitize=thread,$(SAN)) $(PARTS_SRC) -lcmocka -pthread -o $@
+
+AGENT_TESTS := $(if $(CUDA_HEADERS),$(BUILD)/tests/ring_dump $(addprefix $(SIM_OUT)/, \
+	agent_target agent_parts agent_parts_tsan))

@@ -371,12 +371,35 @@ def t_version_13_0():
     check("can deadlock" in r.status["explain"], r.status["explain"])
 
 
+def toolkit_of(cupti):
+    """A folder that looks like CUDA 12's toolkit with that library as its libcupti."""
+    home = os.path.join(tmp, "cuda-12")
+    shutil.rmtree(home, ignore_errors=True)
+    os.makedirs(os.path.join(home, "lib64"))
+    os.symlink(cupti, os.path.join(home, "lib64", "libcupti.so.12"))
+    return {"CUDA_HOME": home}
+
+
+def t_older_cupti():
+    """CUDA 12's shorter records, found in CUDA_HOME: fields it does not have are 0"""
+    r = run(ALL, sim="version=120900", env=toolkit_of(os.path.join(SIM, "libcupti.so.13")))
+    equal((r.status["driver_version"], r.status["cupti_version"]), ("12090", "120900"))
+    check(r.status["cupti_path"].startswith(tmp), r.status["cupti_path"])
+    compare(r)
+    nothing_wrong(r)
+
+
 def t_other_major():
-    """a libcupti of another major version than the driver's is refused, both named"""
-    r = run("launch:5", ["--preload"], sim="version=120900", env={"CUDA_HOME": "/nowhere"})
-    equal(r.out, "errors 0\n")
-    equal(r.status["driver_version"], "12090")
-    check(r.status["state"] in (STATE_REFUSED, STATE_OFF), r.status)
+    """no libcupti of the driver's major version: refused, both named, the target unaffected"""
+    sim, words = "version=120900", "launch:5 sync tasks exit:2"
+    r = refused(words, sim, "of CUDA 12", "0", {"CUDA_HOME": "/nowhere"})
+    check(r.status["fault"] in "13", r.status["fault"])
+    real = os.path.join(CUDA, "lib64", "libcupti.so.13")
+    if not os.path.exists(real):
+        return "no real libcupti to be of another version"
+    r = refused(words, sim, "is of CUDA 13, the driver of CUDA 12", "0", toolkit_of(real))
+    equal(r.status["fault"], "3")
+    return None
 
 
 def t_no_ring():
@@ -525,13 +548,15 @@ def t_reader_killed():
 
 def t_persistent_kernel():
     """a kernel that never ends: neither detach nor exit waits for it"""
-    r = run("launch:3 sync persist sleep:100")
+    env = {"CUDASIM_KERNELS": "persistent_feed=inf"}
+    r = run("launch:3 sync persist sleep:100", env=env)
     check(r.seconds < 3, f"{r.seconds} s")
     equal(r.out, "errors 0\n")
-    equal(len(r.records["kernel"]), 4)
-    equal(sum(k["end"] == 0 or k["end"] == NEVER for k in r.records["kernel"]), 1)
-    r = run("launch:3 sync persist sleep:600 tasks", ["--stop", "100"])
+    equal(sum(k["end"] == 0 for k in r.records["kernel"]) + 3, len(r.records["kernel"]))
+    equal(int(r.truth["kernel"][3]["end"]), NEVER)
+    r = run("launch:3 sync persist sleep:600 tasks launch:5", ["--stop", "100"], env=env)
     equal(r.out, "Threads: 1\nerrors 0\n")
+    silent_after(r, "cuptiFinalize")
     equal((r.status["state"], r.status["reason"]), (STATE_OFF, ASKED))
 
 
@@ -554,7 +579,7 @@ def t_exits():
         for way in ([], ["--preload"]):
             r = run(words, way)
             equal((r.code, r.out, r.err), plain(words), words)
-    r = run("launch:300 exit:3")
+    r = run("launch:300 sync exit:3")
     equal((r.code, r.number("read_kernel")), (3, 300))
 
 
@@ -590,6 +615,21 @@ def t_real_cupti():
     check(r.status["explain"].startswith("CUDA agent: no usable CUDA driver"), r.status["explain"])
     check("libcupti.so" in r.status["cupti_path"], r.status["cupti_path"])
     return None
+
+
+def parts(name, env):
+    p = subprocess.run([os.path.join(SIM, name)], env=dict(os.environ, **env), capture_output=True, timeout=120)
+    check(p.returncode == 0 and b"ThreadSanitizer" not in p.stderr, (p.stdout + p.stderr).decode()[-2000:])
+
+
+def t_parts():
+    """records and buffers by themselves, under ASan and UBSan"""
+    parts("agent_parts", {})
+
+
+def t_parts_race():
+    """threads that complete buffers while the ring is read, under TSan"""
+    parts("agent_parts_tsan", {"AGENT_PARTS_RACE": "1", "TSAN_OPTIONS": "exitcode=66"})
 
 
 def main():
