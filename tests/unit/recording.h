@@ -10,7 +10,7 @@
 
 #include "file/reader.h"
 #include "file/writer.h"
-#include "model/snapshot.h"
+#include "model/analysis.h"
 #include "model/snapshot_file.h"
 
 #define REC_START 1000000000ull
@@ -117,6 +117,14 @@ static inline struct trace_reader *rec__read(struct recording_file *f, uint64_t 
 	assert(!trace_reader__open(f->path, &r, &e));
 	unlink(f->path);
 	return r;
+}
+
+static inline struct analysis *rec__analyse(struct trace_reader *r, struct analysis_opts o)
+{
+	struct analysis *a;
+
+	assert(!analysis__new(r, &o, &a, NULL));
+	return a;
 }
 
 static inline void rec__close(struct recording_file *f, struct trace_reader *r)
