@@ -241,7 +241,8 @@ int roster__process(struct roster *r, uint32_t tgid, uint64_t seen_ns)
 	void *p;
 	int err;
 
-	if (s && !r->processes[s->index].end_ns)
+	/* Its end is told by another way, which may be faster than the ring. */
+	if (s && (!r->processes[s->index].end_ns || seen_ns <= r->processes[s->index].end_ns))
 		return 0;
 	p = grow(r->processes, r->nprocesses, &r->cap_processes, sizeof(*r->processes));
 	if (!p)
