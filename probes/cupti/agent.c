@@ -152,6 +152,7 @@ static void give_back(enum qbpf_ring_state state)
 {
 	agent.ring.head->threads = 0;
 	set_state(state);
+	__atomic_store_n(&agent.held, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&agent.ring.head->holder, 0, __ATOMIC_RELEASE);
 }
 
@@ -312,11 +313,18 @@ static void *run(void *arg)
 
 /* --- ways in and out --------------------------------------------------------------------------- */
 
-/* A child has the parent's memory, but no thread and no right to call CUPTI. */
+/*
+ * A child has the parent's memory, but not its thread, and no right to call the parent's CUPTI. Where
+ * the parent had not come so far, the child may start on its own if it is asked to.
+ */
 static void in_child(void)
 {
 	__atomic_store_n(&agent.recording, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&phase, FORKED, __ATOMIC_RELAXED);
+	/* Not unmapped and not closed: the parent may have been about to, and the place be another's. */
+	memset(&agent.ring, 0, sizeof(agent.ring));
+	agent.fd = -1;
+	__atomic_store_n(&phase, __atomic_load_n(&agent.held, __ATOMIC_RELAXED) ? FORKED : IDLE,
+			 __ATOMIC_RELAXED);
 }
 
 static int make_thread(enum how how)

@@ -85,6 +85,7 @@ bool become_producer(void)
 		for (i = 0; i < agent.ring.lanes; i++) /* their threads are gone */
 			__atomic_store_n(&agent.ring.lane[i].owner, 0, __ATOMIC_RELEASE);
 	}
+	__atomic_store_n(&agent.held, 1, __ATOMIC_RELAXED);
 	h->tgid = pid;
 	h->generation++;
 	h->reason = h->fault = 0;

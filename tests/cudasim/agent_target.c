@@ -10,7 +10,8 @@
  *	threads:T:N	T threads at once with N launches each
  *	persist		a kernel that never ends
  *	time:N		N launches, and prints the ns of one
- *	sleep:MS print:TEXT tasks rss exit:N _exit:N	`tasks` and `rss` print what /proc says
+ *	sleep:MS print:TEXT exit:N _exit:N
+ *	tasks rss masks	prints what /proc says: threads, memory, signals the agent's thread blocks
  *	fork:N		N children, one after the other, that end by exit(0)
  *	forkcuda	a child that calls CUDA
  *	exec		runs this program anew with the words that follow
@@ -20,6 +21,7 @@
  * Errors of CUDA calls are counted and printed at the end, never fatal.
  */
 #include <cuda_runtime_api.h>
+#include <dirent.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -35,7 +37,6 @@ static unsigned long errors;
 static char *device_mem;
 static char host_mem[BYTES];
 static cudaStream_t stream;
-static char **words;
 
 /* Kernels are host functions to the simulator, which goes by their names. */
 #define KERNEL(name)                                                                               \
@@ -208,6 +209,30 @@ static void print_proc(const char *field)
 		fclose(f);
 }
 
+/* SigBlk of the thread with the agent's name. */
+static void print_masks(void)
+{
+	char path[300], line[256], name[32];
+	struct dirent *d;
+	FILE *f;
+	DIR *dir = opendir("/proc/self/task");
+
+	while (dir && (d = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/self/task/%s/status", d->d_name);
+		f = fopen(path, "r");
+		name[0] = 0;
+		while (f && fgets(line, sizeof(line), f)) {
+			sscanf(line, "Name: %31s", name);
+			if (!strncmp(line, "SigBlk:", 7) && !strcmp(name, "qbpf-cupti"))
+				printf("blocked %s", line + 8);
+		}
+		if (f)
+			fclose(f);
+	}
+	if (dir)
+		closedir(dir);
+}
+
 static void late(void)
 {
 	void *agent = dlopen(getenv("QBPF_AGENT"), RTLD_NOW);
@@ -314,6 +339,8 @@ static void plain_word(const char *word, const char *arg, long n)
 		print_proc("Threads:");
 	else if (!strcmp(word, "rss"))
 		print_proc("VmRSS:");
+	else if (!strcmp(word, "masks"))
+		print_masks();
 	else if (!strcmp(word, "exit"))
 		exit((int)n);
 	else if (!strcmp(word, "_exit"))
@@ -342,7 +369,6 @@ int main(int argc, char **argv)
 	int i;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	words = argv;
 	for (i = 1; i < argc; i++) {
 		colon = strchr(argv[i], ':');
 		snprintf(word, sizeof(word), "%.*s",
@@ -356,7 +382,8 @@ int main(int argc, char **argv)
 		    !strcmp(word, "fork"))
 			; /* legal before the first CUDA call, which it must not be */
 		else if (strcmp(word, "late") && strcmp(word, "_exit") && strcmp(word, "exit") &&
-			 strcmp(word, "tasks") && strcmp(word, "rss") && strcmp(word, "stop"))
+			 strcmp(word, "tasks") && strcmp(word, "rss") && strcmp(word, "masks") &&
+			 strcmp(word, "stop"))
 			set_up();
 		if (!cuda_word(word, colon ? colon + 1 : "",
 			       colon ? strtol(colon + 1, NULL, 10) : 0))

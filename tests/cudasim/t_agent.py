@@ -500,6 +500,16 @@ def t_fork():
     check(r.seconds < 5, f"{r.seconds} s: a child waited for the agent")
 
 
+def t_signals():
+    """the agent's thread takes none of the target's signals"""
+    for way in ([], ["--preload"], ["--late"]):
+        words = "late sleep:200 masks" if way == ["--late"] else "launch:1 masks"
+        lines = [x for x in run(words, way).out.splitlines() if x.startswith("blocked")]
+        equal(len(lines), 1, "threads")
+        # all but SIGKILL, SIGSTOP and the two that are the C library's own
+        equal(int(lines[0].split()[1], 16) | 3 << 31 | 1 << 8 | 1 << 18, (1 << 64) - 1, lines[0])
+
+
 def t_exec():
     """exec: the new program takes over"""
     r = run("launch:5 sync sleep:250 exec launch:7 sync sleep:250 exec launch:2 sync")
