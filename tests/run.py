@@ -4,16 +4,18 @@
 
     tests/run.py --build DIR [--kernels] [TEST...]
 
-Finds the tests by layer (tests/unit, bpf, cudasim, e2e, kernels), runs each file in a process group of its own with a time-out, and reads TAP from its stdout. Prints one line for each
-file, one for each case that failed or was skipped, and last of all a plain line:
+Finds the tests by layer (tests/unit, bpf, cudasim, e2e, kernels), runs each file in a process group
+of its own with a time-out, and reads TAP from its stdout. Prints one line for each file, one for
+each case that failed or was skipped, and last of all a plain line:
 
     N passed, N failed, N skipped
 
 Exits 1 when anything failed or nothing ran. A file that crashes, prints no TAP, stops before its
 plan is met or is not built counts as a failure. TEST is a path or a part of a test's name.
 
-Tests of unit/ run side by side; those of bpf/, e2e/ and cudasim/ one at a time, because they
-time things and count what the whole machine does. bpf/ and e2e/ need root: without it they are skipped, visibly.
+Tests of unit/ run side by side; those of bpf/, e2e/ and cudasim/ one at a time, because they time
+things and count what the whole machine does. bpf/ and e2e/ need root: without it they are skipped,
+visibly.
 The time-out is 120 s; `timeout: N` in a comment among a test's first 40 lines changes it.
 """
 

@@ -20,7 +20,7 @@ static __thread struct sim_thread self;
 static const struct sim_tools *tools;
 static uint32_t next_correlation;
 static pthread_once_t start_once = PTHREAD_ONCE_INIT;
-static bool started, forked;
+static _Atomic bool started, forked;
 
 static void __attribute__((constructor(103))) call_init(void)
 {

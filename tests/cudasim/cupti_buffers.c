@@ -50,7 +50,8 @@ static unsigned int n_workers, turn;
 static size_t dropped, n_records;
 static struct record *held, **held_tail = &held; /* order=: waits for a flush */
 static size_t n_held;
-static bool registered, raced;
+static _Atomic bool registered;
+static bool raced;
 static unsigned int n_writing; /* threads in the middle of a call's record */
 
 static __thread struct producer *mine;
@@ -412,7 +413,7 @@ void buffers_register(CUpti_BuffersCallbackRequestFunc req, CUpti_BuffersCallbac
 
 bool buffers_registered(void)
 {
-	return __atomic_load_n(&registered, __ATOMIC_SEQ_CST);
+	return registered;
 }
 
 void buffers_api(struct record *r)

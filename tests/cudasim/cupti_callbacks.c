@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* cupti_callbacks.c - subscribing, and callbacks inside calls */
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "cupti_sim.h"
 
 #define CBIDS 1024
 
 struct CUpti_Subscriber_st {
-	CUpti_CallbackFunc fn;
-	void *user;
-	bool active;
-	bool on[3][CBIDS];
+	_Atomic(CUpti_CallbackFunc) fn;
+	_Atomic(void *) user;
+	_Atomic bool active;
+	_Atomic bool on[3][CBIDS];
 };
 
 static struct CUpti_Subscriber_st subscriber;
@@ -34,7 +32,7 @@ void callbacks_call(struct sim_call *c, CUpti_ApiCallbackSite site)
 	CUpti_CallbackFunc fn = subscriber.fn;
 	CUpti_CallbackData data;
 
-	if (!subscriber.active || c->cbid >= CBIDS || !subscriber.on[c->domain][c->cbid])
+	if (!fn || !subscriber.active || c->cbid >= CBIDS || !subscriber.on[c->domain][c->cbid])
 		return;
 	data = (CUpti_CallbackData){
 	    .callbackSite = site,
@@ -49,9 +47,19 @@ void callbacks_call(struct sim_call *c, CUpti_ApiCallbackSite site)
 	fn(subscriber.user, (CUpti_CallbackDomain)c->domain, c->cbid, &data);
 }
 
+static void switch_domain(size_t domain, bool on)
+{
+	for (size_t i = 0; i < CBIDS; i++)
+		subscriber.on[domain][i] = on;
+}
+
 void callbacks_reset(void)
 {
-	memset(&subscriber, 0, sizeof(subscriber));
+	subscriber.active = false;
+	subscriber.fn = NULL;
+	subscriber.user = NULL;
+	switch_domain(SIM_DRIVER, false);
+	switch_domain(SIM_RUNTIME, false);
 }
 
 static CUptiResult subscribe(CUpti_SubscriberHandle *handle, CUpti_CallbackFunc fn, void *user,
@@ -126,7 +134,7 @@ CUptiResult cuptiEnableDomain(uint32_t enable, CUpti_SubscriberHandle handle,
 	if (!known(handle) || (unsigned int)domain >= CUPTI_CB_DOMAIN_SIZE)
 		return CUPTI_ERROR_INVALID_PARAMETER;
 	if (domain == CUPTI_CB_DOMAIN_DRIVER_API || domain == CUPTI_CB_DOMAIN_RUNTIME_API)
-		memset(subscriber.on[domain], !!enable, sizeof(subscriber.on[domain]));
+		switch_domain(domain, enable);
 	return CUPTI_SUCCESS;
 }
 

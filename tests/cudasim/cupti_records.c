@@ -16,12 +16,12 @@
 #define EXTERNALS 8
 #define FUTURE	  (UINT64_C(1) << 62)
 
-static bool kind_on[KINDS];
+static _Atomic bool kind_on[KINDS];
 /* 0: as the kind says; 1: on; -1: off */
-static int8_t call_on[3][CBIDS];
-static CUpti_TimestampCallbackFunc timestamp;
+static _Atomic int8_t call_on[3][CBIDS];
+static _Atomic(CUpti_TimestampCallbackFunc) timestamp;
 static int64_t timestamp_offset;
-static bool timestamp_late, context_seen;
+static _Atomic bool timestamp_late, context_seen;
 static CUpti_ActivityThreadIdType thread_id_type;
 static uint64_t n_timed;
 
@@ -109,12 +109,20 @@ static void device_times(uint64_t *start, uint64_t *end)
 
 uint64_t records_now(void)
 {
-	if (timestamp && !sim_config()->virtual_clock)
-		return timestamp();
+	CUpti_TimestampCallbackFunc fn = timestamp;
+
+	if (fn && !sim_config()->virtual_clock)
+		return fn();
 	return host_time(sim_now());
 }
 
 /* --- what is wanted --------------------------------------------------------------------------- */
+
+static void forget_calls(size_t domain)
+{
+	for (size_t i = 0; i < CBIDS; i++)
+		call_on[domain][i] = 0;
+}
 
 CUptiResult records_enable(CUpti_ActivityKind kind, bool on)
 {
@@ -127,7 +135,7 @@ CUptiResult records_enable(CUpti_ActivityKind kind, bool on)
 		return (CUptiResult)c->enable_error;
 	kind_on[kind] = on;
 	if (kind == CUPTI_ACTIVITY_KIND_RUNTIME || kind == CUPTI_ACTIVITY_KIND_DRIVER)
-		memset(call_on[domain], 0, sizeof(call_on[domain]));
+		forget_calls(domain);
 	return CUPTI_SUCCESS;
 }
 
@@ -139,8 +147,10 @@ void records_enable_call(enum sim_domain domain, uint32_t cbid, bool on)
 
 void records_reset(void)
 {
-	memset(kind_on, 0, sizeof(kind_on));
-	memset(call_on, 0, sizeof(call_on));
+	for (size_t i = 0; i < KINDS; i++)
+		kind_on[i] = false;
+	forget_calls(SIM_DRIVER);
+	forget_calls(SIM_RUNTIME);
 	timestamp = NULL;
 }
 
@@ -270,6 +280,7 @@ void records_api(const struct sim_call *c)
 	CUpti_ActivityKind kind =
 	    c->domain == SIM_RUNTIME ? CUPTI_ACTIVITY_KIND_RUNTIME : CUPTI_ACTIVITY_KIND_DRIVER;
 	int8_t chosen = c->cbid < CBIDS ? call_on[c->domain][c->cbid] : 0;
+	CUpti_TimestampCallbackFunc fn = timestamp;
 	CUpti_ActivityAPI *a;
 	struct record *r;
 
@@ -281,8 +292,8 @@ void records_api(const struct sim_call *c)
 	a = (void *)r->bytes;
 	a->cbid = c->cbid;
 	/* The tool's own clock is asked where the real library would ask it. */
-	if (timestamp)
-		timestamp();
+	if (fn)
+		fn();
 	a->start = host_time(c->enter);
 	a->end = host_time(c->exit);
 	a->processId = (uint32_t)getpid();

@@ -498,7 +498,7 @@ static void finalize(void)
 	callbacks();
 }
 
-static volatile bool leave;
+static _Atomic bool leave;
 
 static void *caller(void *unused)
 {
