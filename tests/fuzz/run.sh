@@ -14,7 +14,7 @@ out=$(realpath -m "${BUILD:-build}")/fuzz
 clang=${CLANG:-clang}
 flags=(-g -O1 -fsanitize=address -fsanitize=undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 	-D_GNU_SOURCE -Iinclude -Iuser -Itests/unit)
-libs=(-lelf -ldw -llzma -lcapstone -liberty -lzstd -lz -lpthread)
+libs=(-lelf -ldw -llzma -lcapstone -liberty -lzstd -lz -ljansson -lpthread -lm)
 mkdir -p "$out/obj"
 
 if ! echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d && n && 0; }' |
@@ -24,9 +24,9 @@ if ! echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d
 fi
 
 # Objects are rebuilt when a source or any header is newer.
-newest=$(find include user/elf user/file user/err.h -name '*.h' -newer "$out/obj/stamp" 2>/dev/null | head -1)
+newest=$(find include user/elf user/file user/plan user/model user/err.h -name '*.h' -newer "$out/obj/stamp" 2>/dev/null | head -1)
 [ -e "$out/obj/stamp" ] || newest=yes
-for src in user/elf/*.c user/file/*.c; do
+for src in user/elf/*.c user/file/*.c user/plan/*.c user/model/*.c; do
 	obj=$out/obj/$(basename "$src" .c).o
 	if [ -n "$newest" ] || [ "$src" -nt "$obj" ]; then
 		"$clang" "${flags[@]}" -fsanitize=fuzzer-no-link -c "$src" -o "$obj" || exit 1
@@ -152,8 +152,34 @@ corpus_traces() {
 	rm -r "$out/seeds"
 }
 
+corpus_budget() {
+	local i=0 line
+	while IFS= read -r line; do
+		printf '%s\n' "$line" >"$1/budget-$i"
+		i=$((i + 1))
+	done <<-'EOF'
+	strategy:on_tick p99 < 50us # comment
+	strategy:on_tick/alpha share <= 30%
+	* lost == 0
+	'quoted < span' p99.9 < baseline * 1.05 + 2us
+	a self/span >= (1.5ms - -3ns) / 2
+	v min != -3e5
+	EOF
+}
+
+corpus_summary() {
+	cp tests/golden/summary.json "$1/summary-0"
+	cat >"$1/summary-1" <<-'EOF'
+	{"schema":"qbpf.summary/1","duration_ns":1000,"spans":[{"name":"a","kind":"marker","count":3,"sum_ns":6,
+	"min_ns":1,"max_ns":3,"p50_ns":2,"p90_ns":null,"histogram":[[1,2,1],[2,3,2]]},{"name":"v:x","kind":"value",
+	"count":1,"sum":"inf","min":-1,"max":"inf"},{"name":"i","kind":"instant","count":2,"interval":{}}],"tree":
+	[{"name":"a","count":3,"sum_ns":6,"self_ns":2,"min_ns":1,"max_ns":3,"children":[{"name":"b","count":1}]}],
+	"lost":{"events":1,"by_probe":{"a":1}}}
+	EOF
+}
+
 names=("$@")
-[ ${#names[@]} -gt 0 ] || names=(image args demangle maps code trace events)
+[ ${#names[@]} -gt 0 ] || names=(image args demangle maps code trace events budget summary)
 n=0 failed=0
 echo "1..${#names[@]}"
 for name in "${names[@]}"; do

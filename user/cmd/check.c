@@ -90,7 +90,7 @@ static int parse(struct check_args *a, int argc, char **argv)
 	if (!err && a->baseline && !strcmp(a->baseline, "-") && !strcmp(a->recording, "-"))
 		err = err_set(&e, -EINVAL, "only one of recording and baseline can be stdin");
 	if (err)
-		log_err("%s", e.text);
+		compare__fault(&e);
 	return err;
 }
 
@@ -168,7 +168,7 @@ int cmd_check(int argc, char **argv)
 	} else if (!err) {
 		err = check(&a, &code, &e);
 		if (err)
-			log_err("%s", e.text);
+			compare__fault(&e);
 	}
 	if (err < 0)
 		code = err == -EINVAL ? EXIT_USAGE : EXIT_FAILED;

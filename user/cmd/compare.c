@@ -7,6 +7,21 @@
 
 #include "cmd/compare.h"
 #include "log.h"
+#include "out/text.h"
+
+/* Names of a file are in it: no control byte of theirs reaches the terminal. */
+static void tell(enum log_level level, const char *text)
+{
+	char *printable = text__printable(text, text__utf8());
+
+	log_print(level, "%s", printable ? printable : "out of memory");
+	free(printable);
+}
+
+void compare__fault(const struct err *e)
+{
+	tell(LOG_ERR, e->text);
+}
 
 int compare__confidence(const char *text, double *out, struct err *e)
 {
@@ -43,7 +58,7 @@ int compare__load(const char *path, const double *extra, size_t nextra, struct s
 		return err == -EINVAL ? -EBADMSG : err;
 	caveat = side__caveat(*out);
 	if (caveat)
-		log_warn("%s", caveat);
+		tell(LOG_WARN, caveat);
 	free(caveat);
 	return 0;
 }

@@ -86,7 +86,7 @@ static int parse(struct diff_args *a, int argc, char **argv)
 	if (!err && argc - optind != 2)
 		err = err_set(&e, -EINVAL, "two recordings, OLD and NEW (see qbpf diff --help)");
 	if (err) {
-		log_err("%s", e.text);
+		compare__fault(&e);
 		return err;
 	}
 	a->old = argv[optind];
@@ -154,6 +154,6 @@ int cmd_diff(int argc, char **argv)
 		return EXIT_USAGE;
 	err = diff(&a, &e);
 	if (err)
-		log_err("%s", e.text);
+		compare__fault(&e);
 	return err ? EXIT_FAILED : EXIT_OK;
 }

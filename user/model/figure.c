@@ -185,42 +185,54 @@ static uint64_t quantile_needs(double q)
 	return ceil(1 / (1 - q) - 1e-6);
 }
 
+static void quantile_of_trace(const struct side_item *it, double q, struct estimate *out)
+{
+	long double v;
+
+	out->n = dist__count(it->dist) - dist__nan(it->dist);
+	if (dist__quantile(it->dist, q, &v))
+		known(out, (double)v);
+	else
+		too_few(out, out->needs);
+}
+
+static void quantile_of_summary(const struct side_item *it, double q, struct estimate *out)
+{
+	int i = 0;
+	uint64_t k;
+
+	out->n = it->nbuckets ? in_buckets(it) : it->count;
+	while (i < SIDE_QUANTILES && side_quantiles[i] != q)
+		i++;
+	if (i < SIDE_QUANTILES && it->told[i]) {
+		if (isnan(it->q[i]))
+			too_few(out, out->needs);
+		else
+			known(out, it->q[i]);
+	} else if (it->nbuckets) {
+		k = rank_of_quantile(out->n, q);
+		if (k)
+			known(out, (bucket_rank(it, k, false) + bucket_rank(it, k, true)) / 2);
+		else
+			too_few(out, out->needs);
+	} else {
+		unknown(out, "the summary does not say");
+	}
+}
+
 static void estimate_quantile(const struct side *s, const struct side_item *it, double q,
 			      const struct confidence *c, struct estimate *out)
 {
 	uint64_t lo, hi;
-	long double v;
 
 	out->needs = quantile_needs(q);
-	if (it->dist) {
-		out->n = dist__count(it->dist) - dist__nan(it->dist);
-		if (!dist__quantile(it->dist, q, &v))
-			return too_few(out, out->needs);
-		known(out, (double)v);
-		/* The windows did not see all of it: what they say is of something else. */
-		if (!it->windows)
-			return;
-	} else {
-		int i = 0;
-
-		out->n = it->nbuckets ? in_buckets(it) : it->count;
-		while (i < SIDE_QUANTILES && side_quantiles[i] != q)
-			i++;
-		if (i < SIDE_QUANTILES ? isnan(it->q[i])
-				       : it->nbuckets && !rank_of_quantile(out->n, q))
-			return too_few(out, out->needs);
-		if (i == SIDE_QUANTILES && !it->nbuckets)
-			return unknown(out, "a summary has p50 p90 p99 p99.9 p99.99 only");
-		if (i < SIDE_QUANTILES) {
-			known(out, it->q[i]);
-		} else {
-			uint64_t k = rank_of_quantile(out->n, q);
-
-			known(out, (bucket_rank(it, k, false) + bucket_rank(it, k, true)) / 2);
-		}
-		if (!it->nbuckets)
-			return;
-	}
+	if (it->dist)
+		quantile_of_trace(it, q, out);
+	else
+		quantile_of_summary(it, q, out);
+	/* Without windows, what a trace says of chance would rest on independence. */
+	if (out->state != EST_KNOWN || (it->dist ? !it->windows : !it->nbuckets))
+		return;
 	quantile_ranks(out->n, q, item_deff(s, it, q, c), c, &lo, &hi);
 	bounds(out, item_rank(it, lo, out->n, false), item_rank(it, hi, out->n, true));
 }
@@ -394,10 +406,10 @@ static void estimate_measure(const struct side *s, size_t item, struct figure f,
 				: it->count;
 	if (!it->measured || !out->n)
 		return too_few(out, f.kind == FIG_QUANTILE ? quantile_needs(f.q) : 1);
-	if (f.kind == FIG_QUANTILE && it->node && !s->trace)
-		unknown(out, "a summary has no percentiles of places in the tree");
-	else if (f.kind == FIG_QUANTILE)
+	if (f.kind == FIG_QUANTILE)
 		estimate_quantile(s, it, f.q, c, out);
+	else if (isnan(f.kind == FIG_MAX ? it->max : it->min))
+		unknown(out, "the summary does not say");
 	else if (f.kind == FIG_MIN || f.kind == FIG_MAX)
 		known(out, f.kind == FIG_MIN ? it->min : it->max);
 	else

@@ -248,7 +248,8 @@ char *side__caveat(const struct side *s)
 	size_t len;
 	FILE *f;
 
-	if ((!s->lost || s->lost == SIDE_UNKNOWN) && s->clean && !s->slow && s->sample < 2)
+	if ((!s->lost || s->lost == SIDE_UNKNOWN) && s->clean && !s->slow && s->sample < 2 &&
+	    !s->skipped)
 		return NULL;
 	f = open_memstream(&text, &len);
 	if (!f)
@@ -260,6 +261,10 @@ char *side__caveat(const struct side *s)
 	}
 	if (!s->clean) {
 		fprintf(f, "%sthe recording was cut short", sep);
+		sep = ", ";
+	}
+	if (s->skipped) {
+		fprintf(f, "%s%" PRIu64 " spans were left out on purpose", sep, s->skipped);
 		sep = ", ";
 	}
 	if (s->sample > 1) {

@@ -66,7 +66,8 @@ struct side_item {
 	const struct dist *dist;		     /* of a trace */
 	struct side_bucket *buckets;		     /* of a summary; NULL: it has none */
 	size_t nbuckets;
-	double q[SIDE_QUANTILES]; /* of a summary; NAN: too few */
+	double q[SIDE_QUANTILES];  /* of a summary; NAN: too few */
+	bool told[SIDE_QUANTILES]; /* the summary says so; else it does not say */
 	struct side_windows *windows;
 };
 
@@ -79,6 +80,7 @@ struct side {
 	double roots_ns;       /* time of all outermost spans */
 	double *roots_windows; /* the same by window; NULL: not known */
 	uint64_t lost;	       /* in all; SIDE_UNKNOWN */
+	uint64_t skipped;      /* left out on purpose, where a summary tells */
 	uint32_t sample;       /* one outermost span in so many was recorded; 0, 1: all */
 	bool clean;	       /* the recording was closed */
 	bool inexact;	       /* a distribution had to give up bits (0.025 %) */

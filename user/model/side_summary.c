@@ -128,9 +128,20 @@ static void histogram(struct reading *r, struct side_item *it, const json_t *arr
 	it->nbuckets = n;
 }
 
-static void measures(struct reading *r, struct side_item *it, const json_t *o)
+static void percentiles(struct reading *r, struct side_item *it, const json_t *o)
 {
 	static const char *const keys[SIDE_QUANTILES] = {"p50", "p90", "p99", "p999", "p9999"};
+	char key[16];
+
+	for (int i = 0; i < SIDE_QUANTILES; i++) {
+		snprintf(key, sizeof(key), "%s%s", keys[i], it->class == SIDE_VALUE ? "" : "_ns");
+		it->q[i] = number_or(r, o, key, NAN);
+		it->told[i] = json_object_get(o, key);
+	}
+}
+
+static void measures(struct reading *r, struct side_item *it, const json_t *o)
+{
 	const char *unit = it->class == SIDE_VALUE ? "" : "_ns";
 	char key[16];
 
@@ -143,15 +154,28 @@ static void measures(struct reading *r, struct side_item *it, const json_t *o)
 	it->measured = it->count && !isnan(it->min) && !isnan(it->max) && !isnan(it->total);
 	if (!it->measured)
 		it->min = it->max = it->total = 0;
-	for (int i = 0; i < SIDE_QUANTILES; i++) {
-		snprintf(key, sizeof(key), "%s%s", keys[i], unit);
-		it->q[i] = number_or(r, o, key, NAN);
-	}
+	percentiles(r, it, o);
 	if (it->measured)
 		histogram(r, it, json_object_get(o, "histogram"));
 }
 
-static void read_span(struct reading *r, const json_t *o, const json_t *lost)
+/* Lost to these figures, and lost to the recording that was made (null: not known). */
+static void read_lost(struct reading *r, struct side_item *it, const json_t *to_file,
+		      const json_t *by_probe)
+{
+	const json_t *v = json_object_get(by_probe, it->name);
+
+	if (!by_probe || json_is_null(to_file))
+		return;
+	it->lost = to_file ? whole(r, to_file, "lost") : 0;
+	if (!v)
+		return;
+	snprintf(r->place, sizeof(r->place), "lost.by_probe");
+	if (__builtin_add_overflow(it->lost, whole(r, v, ""), &it->lost))
+		it->lost = SIDE_UNKNOWN - 1;
+}
+
+static void read_span(struct reading *r, const json_t *o, const json_t *by_probe)
 {
 	const char *kind = json_string_value(json_object_get(o, "kind"));
 	struct side_item *it = side__add(r->s, name_of(r, o));
@@ -174,14 +198,9 @@ static void read_span(struct reading *r, const json_t *o, const json_t *lost)
 	it->open = count_or(r, o, "open", 0);
 	it->abandoned = count_or(r, o, "abandoned", 0);
 	it->orphan_ends = count_or(r, o, "orphan_ends", 0);
-	if (!lost)
-		return;
-	v = json_object_get(lost, it->name);
-	it->lost = 0;
-	if (v) {
-		snprintf(r->place, sizeof(r->place), "lost.by_probe");
-		it->lost = whole(r, v, "");
-	}
+	/* What report has from a trace. */
+	it->self = number_or(r, o, "self_ns", NAN);
+	read_lost(r, it, json_object_get(o, "lost"), by_probe);
 }
 
 static int by_name(const void *pa, const void *pb)
@@ -197,9 +216,13 @@ static void link_spans(struct reading *r)
 {
 	struct side *s = r->s;
 	const struct side_item **spans = malloc((s->nspans + 1) * sizeof(*spans));
+	double *self = calloc(s->nspans + 1, sizeof(*self));
 
-	if (!spans)
+	if (!spans || !self) {
+		free(spans);
+		free(self);
 		return no_memory(r);
+	}
 	for (size_t i = 0; i < s->nspans; i++)
 		spans[i] = &s->items[i];
 	qsort(spans, s->nspans, sizeof(*spans), by_name);
@@ -211,8 +234,13 @@ static void link_spans(struct reading *r)
 		s->items[i].class = at ? (*at)->class : SIDE_TIME;
 		if (!at || s->items[i].class != SIDE_TIME)
 			continue;
-		s->items[(*at)->span].self += s->items[i].self;
+		self[(*at)->span] += s->items[i].self;
 	}
+	/* A document of attach has self times in the tree alone. */
+	for (size_t i = 0; i < s->nspans; i++)
+		if (isnan(s->items[i].self))
+			s->items[i].self = self[i];
+	free(self);
 	free(spans);
 }
 
@@ -244,11 +272,36 @@ static void read_nodes(struct reading *r, const json_t *array, uint32_t parent, 
 		it->self = number_or(r, o, "self_ns", 0);
 		it->min = number_or(r, o, "min_ns", NAN);
 		it->max = number_or(r, o, "max_ns", NAN);
-		it->measured = it->count && !isnan(it->min) && !isnan(it->max);
+		it->measured = it->count && !isnan(it->min);
+		percentiles(r, it, o);
 		read_nodes(r, json_object_get(o, "children"), index, depth + 1);
 		if (r->err)
 			return;
 	}
+}
+
+/* What report says of the trace it has read, and attach of the one it has made. */
+static void read_trace(struct reading *r, const json_t *trace)
+{
+	struct side *s = r->s;
+	const char *slow;
+	uint64_t lost;
+
+	snprintf(r->place, sizeof(r->place), "trace");
+	s->clean = !json_is_false(json_object_get(trace, "clean"));
+	lost = count_or(r, trace, "lost", trace && !s->clean ? SIDE_UNKNOWN : 0);
+	if (s->lost == SIDE_UNKNOWN || lost == SIDE_UNKNOWN)
+		s->lost = SIDE_UNKNOWN;
+	else if (__builtin_add_overflow(s->lost, lost, &s->lost))
+		s->lost = SIDE_UNKNOWN - 1;
+	/* attach's own figures are of all spans, whatever went into its trace. */
+	if (!json_object_get(trace, "recorded_by"))
+		return;
+	s->skipped = count_or(r, trace, "skipped", 0);
+	slow = json_string_value(json_object_get(trace, "slow"));
+	s->slow = slow ? strdup(slow) : NULL;
+	if (slow && !s->slow)
+		no_memory(r);
 }
 
 static void read_document(struct reading *r, const json_t *root)
@@ -269,7 +322,7 @@ static void read_document(struct reading *r, const json_t *root)
 	r->s->seconds = number_or(r, root, "duration_ns", 0) / 1e9;
 	snprintf(r->place, sizeof(r->place), "lost");
 	r->s->lost = count_or(r, lost, "events", SIDE_UNKNOWN);
-	r->s->clean = true;
+	read_trace(r, json_object_get(root, "trace"));
 	json_array_foreach(spans, i, o)
 	{
 		snprintf(r->place, sizeof(r->place), "spans[%zu]", i);

@@ -88,6 +88,7 @@ static int add_spans(struct side *s, const struct analysis *an)
 static int add_counts(struct side *s, const struct trace_info *info, struct err *e)
 {
 	struct snapshot *snap;
+	uint64_t lost;
 	int err;
 
 	if (!info->aggregates_len)
@@ -102,6 +103,12 @@ static int add_counts(struct side *s, const struct trace_info *info, struct err 
 			continue;
 		s->items[i].orphan_ends = snap->spans[i].orphan_ends;
 		s->items[i].abandoned = snap->spans[i].abandoned;
+		/* Lost to all figures, not only to the file: no depth, no memory. */
+		lost = snap_span__lost(&snap->spans[i]);
+		if (!lost)
+			continue;
+		add_loss(&s->items[i].lost, lost);
+		add_loss(&s->lost, lost);
 	}
 	snapshot__free(snap);
 	return 0;
