@@ -40,16 +40,14 @@ struct level {
 	uint64_t used;
 };
 
-#define LEVELS	   (UINT16_MAX + 2) /* the children of depth d are at d + 1 */
-#define HASH_SLOTS (2u * (TRACE_EVENTS_MAX + 1))
-
 struct event_codec {
-	struct level levels[LEVELS];
-	size_t levels_used;
+	struct level *levels; /* by depth; the children of depth d are at d + 1 */
+	size_t levels_cap;
 	struct symbol *symbols;
 	size_t symbols_cap;
-	struct bytes work;	   /* the columns while they grow */
-	uint32_t hash[HASH_SLOTS]; /* symbol + 1 */
+	struct bytes work; /* the columns while they grow */
+	uint32_t *hash;	   /* symbol + 1 */
+	size_t hash_cap;
 };
 
 struct event_codec *event_codec__new(void)
@@ -61,29 +59,42 @@ void event_codec__free(struct event_codec *c)
 {
 	if (!c)
 		return;
+	free(c->levels);
 	free(c->symbols);
 	free(c->work.p);
+	free(c->hash);
 	free(c);
+}
+
+/* Room for n things of `size` bytes; what was there is lost. */
+static int reserve(void *array, size_t *cap, size_t n, size_t size)
+{
+	void **at = array, *p;
+
+	if (n <= *cap)
+		return 0;
+	p = malloc(n * size);
+	if (!p)
+		return -ENOMEM;
+	free(*at);
+	*at = p;
+	*cap = n;
+	return 0;
 }
 
 static int reserve_symbols(struct event_codec *c, size_t n)
 {
-	struct symbol *s;
-
-	if (n <= c->symbols_cap)
-		return 0;
-	s = realloc(c->symbols, n * sizeof(*s));
-	if (!s)
-		return -ENOMEM;
-	c->symbols = s;
-	c->symbols_cap = n;
-	return 0;
+	return reserve(&c->symbols, &c->symbols_cap, n, sizeof(*c->symbols));
 }
 
-static void reset_levels(struct event_codec *c)
+/* Nothing known at any depth up to `deepest` and of its children. */
+static int reset_levels(struct event_codec *c, size_t deepest)
 {
-	memset(c->levels, 0, c->levels_used * sizeof(c->levels[0]));
-	c->levels_used = 0;
+	int err = reserve(&c->levels, &c->levels_cap, deepest + 2, sizeof(*c->levels));
+
+	if (!err)
+		memset(c->levels, 0, (deepest + 2) * sizeof(*c->levels));
+	return err;
 }
 
 static uint8_t mode_of(uint8_t kind, uint8_t flags)
@@ -190,8 +201,6 @@ static void encode_times(struct event_codec *c, const struct event *ev, const st
 		to->b = varint__put(to->b, duration);
 		return;
 	}
-	if (ev->depth + 2u > c->levels_used)
-		c->levels_used = ev->depth + 2u;
 	if (s->mode == TIME_POINT) {
 		to->a = varint__put(to->a, zigzag(ev->end_ns - before));
 	} else if (children->used) {
@@ -206,16 +215,29 @@ static void encode_times(struct event_codec *c, const struct event *ev, const st
 	add_child(own, ev->start_ns, duration);
 }
 
+/* An empty hash of twice as many slots as there can be symbols. */
+static int reset_hash(struct event_codec *c, size_t n, size_t *mask)
+{
+	int err;
+
+	*mask = 63;
+	while (*mask < 2 * n)
+		*mask = *mask * 2 + 1;
+	err = reserve(&c->hash, &c->hash_cap, *mask + 1, sizeof(*c->hash));
+	if (!err)
+		memset(c->hash, 0, (*mask + 1) * sizeof(*c->hash));
+	return err;
+}
+
 static int encode_columns(struct event_codec *c, const struct event *events, size_t n,
 			  uint64_t before, struct columns *to, uint32_t *nsymbols)
 {
-	size_t mask = 63, last_fix = 0;
+	size_t mask, last_fix = 0;
 	uint32_t last_tid = 0;
+	int err = reset_hash(c, n, &mask);
 
-	while (mask < 2 * n)
-		mask = mask * 2 + 1;
-	memset(c->hash, 0, (mask + 1) * sizeof(c->hash[0]));
-	reset_levels(c);
+	if (err)
+		return err;
 	for (size_t i = 0; i < n; i++) {
 		const struct event *ev = &events[i];
 		uint32_t symbol;
@@ -286,6 +308,7 @@ int event_codec__encode(struct event_codec *c, const struct event *events, size_
 {
 	struct columns_header h = {0};
 	struct columns cols;
+	uint16_t deepest = 0;
 	int err;
 
 	if (!n || n > TRACE_EVENTS_MAX)
@@ -300,11 +323,14 @@ int event_codec__encode(struct event_codec *c, const struct event *events, size_
 	for (size_t i = 0; i < n; i++) {
 		widen(&b->start_ns, &b->end_ns, events[i].start_ns);
 		widen(&b->start_ns, &b->end_ns, events[i].end_ns);
+		deepest = events[i].depth > deepest ? events[i].depth : deepest;
 	}
 	h.base_ns = b->start_ns;
 	err = reserve_columns(c, n, &cols);
 	if (!err)
 		err = reserve_symbols(c, n);
+	if (!err)
+		err = reset_levels(c, deepest);
 	if (!err)
 		err = encode_columns(c, events, n, b->start_ns, &cols, &h.nsymbols);
 	out->n = 0;
@@ -348,9 +374,12 @@ static inline bool take(struct span_of_bytes *s, uint64_t *v)
 	return s->p < s->end && varint__get(&s->p, v);
 }
 
+/* Also makes the levels that its depths need. */
 static int get_dictionary(struct event_codec *c, struct span_of_bytes in, uint32_t nsymbols,
 			  uint32_t thread, uint32_t nspans, const char **why)
 {
+	size_t deepest = 0;
+
 	for (uint32_t i = 0; i < nsymbols; i++) {
 		struct symbol *s = &c->symbols[i];
 		uint64_t span, node, depth;
@@ -376,9 +405,10 @@ static int get_dictionary(struct event_codec *c, struct span_of_bytes in, uint32
 		s->ev.depth = (uint16_t)depth;
 		s->ev.thread = thread;
 		s->mode = mode_of(s->ev.kind, s->flags);
+		deepest = depth > deepest ? (size_t)depth : deepest;
 	}
 	*why = "its dictionary is too long";
-	return in.p == in.end ? 0 : -EBADMSG;
+	return in.p == in.end ? reset_levels(c, deepest) : -EBADMSG;
 }
 
 /* The main loop: everything but corrections of child_ns, arguments and threads. */
@@ -407,8 +437,6 @@ static bool get_times(struct event_codec *c, const uint8_t *symbols, uint32_t ns
 		if (s->mode != TIME_APART) {
 			struct level *own = &c->levels[s->ev.depth], *children = own + 1;
 
-			if (s->ev.depth + 2u > c->levels_used)
-				c->levels_used = s->ev.depth + 2u;
 			if (s->mode == TIME_NESTED && children->used) {
 				start = children->first_ns - vb;
 				out->child_ns = children->sum_ns;
@@ -518,7 +546,6 @@ int event_codec__decode(struct event_codec *c, const uint8_t *raw, const struct 
 	if (err)
 		return err;
 	*why = "its columns do not fit together";
-	reset_levels(c);
 	if (!get_times(c, symbols.p, h.nsymbols, &col_a, &col_b, h.base_ns, b, events) ||
 	    !get_child_corrections(child, events, b->count) ||
 	    !get_rest(c, symbols.p, h.nsymbols, arg, tid, events, b->count))
