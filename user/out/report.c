@@ -78,8 +78,11 @@ static void put_histograms(const struct recording *r)
 
 static void put_all(struct recording *r)
 {
-	struct page *p = &r->page;
+	struct page *p = &r->page, costs = r->page;
 
+	/* Why a site is refused, and what the maps took, is known in full to the kernel's sums. */
+	if (r->a->kernel)
+		costs.s = r->a->kernel;
 	page__spans(p, ROW_SPAN, span_columns, COUNT_OF(span_columns), "span");
 	page__spans(p, ROW_VALUE, value_columns, COUNT_OF(value_columns), "value");
 	page__spans(p, ROW_INSTANT, value_columns, COUNT_OF(value_columns),
@@ -96,10 +99,10 @@ static void put_all(struct recording *r)
 	page__unclean(p);
 	report__put_open(r);
 	page__idle_spans(p);
-	page__probes(p);
+	page__probes(&costs);
 	page__losses(p);
 	report__put_losses(r);
-	page__price(p);
+	page__price(&costs);
 }
 
 int report__write(FILE *f, const struct analysis *a, const struct report_opts *o)

@@ -283,6 +283,9 @@ int report__write_json(FILE *f, const struct analysis *a, const struct report_op
 		goto out;
 	}
 	json_put(&d, d.root, "trace", trace(&d, a, o->path));
+	if (a->lost != UINT64_MAX)
+		json_put(&d, json_object_get(json_object_get(d.root, "lost"), "by_source"),
+			 "stream", json_count(a->lost));
 	json_put(&d, d.root, "edges", edges(&d, a));
 	json_put(&d, d.root, "hot", hot(&d, a, o->hot));
 	if (a->slowest_path.n)

@@ -131,21 +131,26 @@ void report__put_over_time(const struct recording *r, uint32_t span)
 	static const double q[] = {0.5, 0.9, 0.99, 1};
 	bool ns = r->a->info->spans[span - 1].kind != SPAN_VALUE;
 	struct report_stretch *s;
-	size_t n = report__stretches(r->a, span, TIME_ROWS, &s);
-	long double most = 0, p99;
+	size_t all = report__stretches(r->a, span, TIME_ROWS, &s);
+	size_t n = r->a->spans[span - 1].held ? all : 0;
+	long double most = 0, v;
+	double bar_q = 1;
 
 	for (size_t i = 0; i < n; i++)
-		if (s[i].hist && hist__quantile(s[i].hist, 0.99, &p99) && p99 > most)
-			most = p99;
-	if (n && r->a->spans[span - 1].held) {
+		if (s[i].hist && hist__quantile(s[i].hist, 0.99, &v))
+			bar_q = 0.99;
+	for (size_t i = 0; i < n; i++)
+		if (s[i].hist && hist__quantile(s[i].hist, bar_q, &v) && v > most)
+			most = v;
+	if (n) {
 		fputc('\n', r->page.f);
 		page__text(&r->page, report__span_name(r->a, span));
 		fprintf(r->page.f,
-			" over time (percentiles of each stretch within 1.6 %%, the bar is p99)\n"
+			" over time (percentiles of each stretch within 1.6 %%, the bar is %s)\n"
 			"%10s %10s %9s %9s %9s %9s\n",
-			"from", "count", "p50", "p90", "p99", "max");
+			bar_q < 1 ? "p99" : "max", "from", "count", "p50", "p90", "p99", "max");
 	}
-	for (size_t i = 0; i < n && r->a->spans[span - 1].held; i++) {
+	for (size_t i = 0; i < n; i++) {
 		char cell[UNIT_TEXT], bar[4 * TIME_BAR + 5] = "";
 
 		fprintf(r->page.f, "%10s %10" PRIu64, unit__time(cell, s[i].from_ns), s[i].count);
@@ -153,9 +158,9 @@ void report__put_over_time(const struct recording *r, uint32_t span)
 			format_quantile(s[i].hist, q[k], ns, cell);
 			fprintf(r->page.f, " %9s", cell);
 		}
-		if (most > 0 && s[i].hist && hist__quantile(s[i].hist, 0.99, &p99))
-			text__bar(bar, (double)(p99 / most), TIME_BAR, r->page.utf8);
+		if (most > 0 && s[i].hist && hist__quantile(s[i].hist, bar_q, &v))
+			text__bar(bar, (double)(v / most), TIME_BAR, r->page.utf8);
 		fprintf(r->page.f, "%s%s\n", *bar ? "  " : "", bar);
 	}
-	report__free_stretches(s, n);
+	report__free_stretches(s, all);
 }
