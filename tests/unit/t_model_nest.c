@@ -177,6 +177,14 @@ static void open_spans_come_in_any_order(void **state)
 	EXPECT(want, d, o, m, i);
 	EXPECT(want, d, m, i, o);
 	EXPECT("(o0@1 (m1@2 )m@9 )o@9 ", m, o);
+	/* With a key it nests in nothing, wherever it stands. */
+	struct event key = kind(EVENT_OPEN, span('k', 0, 0, 9));
+
+	key.begin_tid = 5;
+	EXPECT("?k@0 (o0@1 )o@9 ", o, key);
+	EXPECT("?k@0 (o0@1 )o@9 ", key, o);
+	EXPECT("(o0@1 (m1@2 (d2@3 )d@4 ?k@0 )m@9 )o@9 ", d, key, o, m);
+	EXPECT("(o0@1 (m1@2 (d2@3 )d@4 ?k@0 )m@9 )o@9 ", d, o, m, key);
 	/* Two that cannot enclose each other. */
 	EXPECT("(o0@1 ?p@4 )o@9 ", o, kind(EVENT_OPEN, span('p', 0, 4, 9)));
 }
@@ -428,6 +436,29 @@ static void stretches_join(void **state)
 	free(events);
 }
 
+/* More open keys than a stretch has room for, after the spans that they do not enclose. */
+static void many_open_keys(void **state)
+{
+	size_t n = 0;
+	struct event *events = calloc(100000, sizeof(*events));
+	struct program p = {.random = 7};
+	struct following f;
+
+	(void)state;
+	assert_non_null(events);
+	for (; n < 1000; n++)
+		events[n] = span('a', 1, 10 + 2 * n, 11 + 2 * n);
+	events[n++] = kind(EVENT_OPEN, span('o', 0, 5, 9000));
+	for (; n < 90000; n++) {
+		events[n] = kind(EVENT_OPEN, span('k', 0, n % 7, 9000));
+		events[n].begin_tid = 1;
+	}
+	f = walked(&p, events, n, false);
+	assert_int_equal(f.begins, 1001);
+	assert_int_equal(f.aparts, 90000 - 1001);
+	free(events);
+}
+
 /* --- lanes --------------------------------------------------------------------------------------- */
 
 static void lanes_do_not_overlap(void **state)
@@ -496,6 +527,7 @@ int main(void)
 	    cmocka_unit_test(losses_make_nothing_cross),
 	    cmocka_unit_test(nonsense_is_put_in_order),
 	    cmocka_unit_test(stretches_join),
+	    cmocka_unit_test(many_open_keys),
 	    cmocka_unit_test(lanes_do_not_overlap),
 	    cmocka_unit_test(lanes_are_bounded),
 	};

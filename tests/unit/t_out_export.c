@@ -99,6 +99,12 @@ static void write_events(struct trace_writer *w)
 	     .thread = 0},
 	    {.kind = EVENT_SPAN, .span = INNER, .node = 2, .start_ns = 7000, .end_ns = 6500},
 	    {.kind = EVENT_OPEN, .span = OUTER, .node = 1, .start_ns = 8000, .end_ns = 9000},
+	    {.kind = EVENT_OPEN,
+	     .span = ORDER,
+	     .start_ns = 1011,
+	     .end_ns = 9000,
+	     .arg = 7,
+	     .begin_tid = 11},
 	    {.kind = EVENT_SPAN,
 	     .span = OUTER,
 	     .node = 1,
@@ -211,6 +217,7 @@ static void csv_is_exact(void **state)
 	       "keyed,\"s:order\"" MAIN "1010,4990,,0,,18446744073709551615,12,\r\n"
 	       "span," INNER_CSV "7000,-500,0,0,2,,,\r\n"
 	       "open,\"s:outer\"" MAIN "8000,1000,,0,1,,,\r\n"
+	       "open,\"s:order\"" MAIN "1011,7989,,0,,7,11,\r\n"
 	       "span,\"s:outer\",\"co,mm\",10,12,\"w\",1500,0,0,0,1,,,\r\n"
 	       "span,\"s:outer\",\"co,mm\",10,12,\"w\",1600,1,1,0,1,,,\r\n");
 }
@@ -225,7 +232,7 @@ static void folded_is_exact(void **state)
 	       "s:outer 3035\n"
 	       "s:outer;f(\"a:b\")\\x0a\\x01\xef\xbf\xbd 8\n"
 	       "(caller unknown);f(\"a:b\")\\x0a\\x01\xef\xbf\xbd 3000\n");
-	assert_int_equal(counts.left_out, 6);
+	assert_int_equal(counts.left_out, 7);
 	o.by_count = true;
 	expect(EXPORT_FOLDED, &o,
 	       "s:outer 3\n"
@@ -314,8 +321,8 @@ static void chrome_has_all(void **state)
 		named += name && !strcmp(name, "f(\"a;b\")\n\x01\xef\xbf\xbd");
 	}
 	assert_int_equal(n['X'], 1 + 4 + 1); /* inner, outer, the loss */
-	assert_int_equal(n['b'], 3);	     /* aside, keyed, the one that ends before it begins */
-	assert_int_equal(n['e'], 3);
+	assert_int_equal(n['b'], 4); /* aside, two keyed, the one that ends before it begins */
+	assert_int_equal(n['e'], 4);
 	assert_int_equal(n['C'], 2);
 	assert_int_equal(n['i'], 2); /* the instant, and -inf */
 	assert_int_equal(n['s'], 1);
@@ -341,11 +348,13 @@ static void speedscope_is_exact(void **state)
 	       "\"at\":8000}],\"startValue\":22,\"endValue\":8000},\n"
 	       "{\"type\":\"evented\",\"unit\":\"nanoseconds\",\"name\":\"co,mm / main (tid 11): "
 	       "overlapping spans, laid end to end\",\"events\":[{\"type\":\"O\",\"frame\":2,"
-	       "\"at\":0},{\"type\":\"C\",\"frame\":2,\"at\":4990}],\"startValue\":0,\"endValue\":"
-	       "4990}\n"
+	       "\"at\":0},{\"type\":\"C\",\"frame\":2,\"at\":4990},{\"type\":\"O\",\"frame\":3,"
+	       "\"at\":4990},"
+	       "{\"type\":\"C\",\"frame\":3,\"at\":12979}],\"startValue\":0,\"endValue\":"
+	       "12979}\n"
 	       "],\"shared\":{\"frames\":[\n"
 	       "{\"name\":\"s:outer\"},\n{\"name\":\"s:outer (unfinished)\"},\n"
-	       "{\"name\":\"s:order\"}\n"
+	       "{\"name\":\"s:order\"},\n{\"name\":\"s:order (unfinished)\"}\n"
 	       "]}}\n");
 }
 
@@ -399,20 +408,20 @@ static void perfetto_packets(void **state)
 					   "f(\"a;b\")\\x0a\\x01\xef\xbf\xbd");
 		}
 	}
-	/* 5 nested, 2 beside, 1 keyed, 1 loss */
-	assert_int_equal(types[PERFETTO__TRACK_EVENT__TYPE__TYPE_SLICE_BEGIN], 5 + 2 + 1 + 1);
-	assert_int_equal(types[PERFETTO__TRACK_EVENT__TYPE__TYPE_SLICE_END], 5 + 2 + 1 + 1);
+	/* 5 nested, 2 beside, 2 keyed, 1 loss */
+	assert_int_equal(types[PERFETTO__TRACK_EVENT__TYPE__TYPE_SLICE_BEGIN], 5 + 2 + 2 + 1);
+	assert_int_equal(types[PERFETTO__TRACK_EVENT__TYPE__TYPE_SLICE_END], 5 + 2 + 2 + 1);
 	/* the instant, -inf, two ends of an arrow, the end */
 	assert_int_equal(types[PERFETTO__TRACK_EVENT__TYPE__TYPE_INSTANT], 1 + 1 + 2 + 1);
 	assert_int_equal(types[PERFETTO__TRACK_EVENT__TYPE__TYPE_COUNTER], 2);
 	assert_int_equal(threads, 3);
 	assert_int_equal(escaped, 1);
-	assert_int_equal(counts.spans, 8);
+	assert_int_equal(counts.spans, 9);
 	assert_int_equal(counts.points, 4);
 	assert_int_equal(counts.overlapping, 2);
-	/* A process, 3 threads, 2 lanes beside (they overlap not: 1), keyed, 2 counters, losses,
+	/* A process, 3 threads, 2 lanes beside (they overlap not: 1), 2 of keyed, 2 counters, losses,
 	 * qbpf's own. */
-	assert_int_equal(tracks, 1 + 3 + 1 + 1 + 2 + 1 + 1);
+	assert_int_equal(tracks, 1 + 3 + 1 + 2 + 2 + 1 + 1);
 	assert_int_equal(names, 4 + 1 + 1 + 1);
 	perfetto__trace__free_unpacked(t, NULL);
 	free(bytes);

@@ -9,6 +9,7 @@
 #ifndef QBPF_FILE_EVENT_H
 #define QBPF_FILE_EVENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum event_kind {
@@ -26,16 +27,23 @@ struct event {
 	uint64_t
 	    end_ns; /* INSTANT, VALUE: start_ns. OPEN: when its thread or the recording ended */
 	uint64_t child_ns; /* SPAN, ASIDE: time of its direct children; never above its own */
-	uint64_t arg;	   /* KEYED: the key. VALUE: an int64_t or the bits of a double, see span */
-	uint32_t span;	   /* id, 1 ..; never 0 */
-	uint32_t node;	   /* of the call tree; 0: none (KEYED, VALUE), QBPF_NODE_LOST: unknown */
-	uint32_t thread;   /* index into the trace's threads: a tid that is reused is two threads */
-	uint32_t begin_tid; /* KEYED: the thread that began it; else 0 */
+	uint64_t
+	    arg; /* KEYED, OPEN with a key: it. VALUE: an int64_t or the bits of a double, see span */
+	uint32_t span;	 /* id, 1 ..; never 0 */
+	uint32_t node;	 /* of the call tree; 0: none (KEYED, VALUE), QBPF_NODE_LOST: unknown */
+	uint32_t thread; /* index into the trace's threads: a tid that is reused is two threads */
+	uint32_t begin_tid; /* KEYED, OPEN with a key: the thread that began it; else 0 */
 	uint16_t depth;
 	uint8_t kind;
 	uint8_t pad[5];
 };
 
 _Static_assert(sizeof(struct event) == 56, "event");
+
+/* Paired by a key: such a span, or one that has no end. */
+static inline bool event_is_keyed(const struct event *ev)
+{
+	return ev->kind == EVENT_KEYED || (ev->kind == EVENT_OPEN && ev->begin_tid);
+}
 
 #endif

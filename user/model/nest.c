@@ -12,7 +12,7 @@
  * share what they have in common: `saved` is a tree whose paths to the root are the stacks.
  *
  * Spans without an end stand last in the file, in any order. They are put into order first: they
- * enclose the rest.
+ * enclose the rest (but for those with a key, which nest in nothing).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -59,6 +59,8 @@ struct nest {
 	struct event *open; /* the unended spans, innermost first */
 	size_t nopen, open_room;
 	size_t nevents; /* others that are wanted */
+	size_t stray;	/* of them: unended spans that do not stand last */
+	bool at_end;	/* only unended spans, and what nests in nothing, have come so far */
 	bool recording;
 };
 
@@ -144,8 +146,9 @@ static int take(struct nest *n, const struct event *ev)
 
 	switch (ev->kind) {
 	case EVENT_SPAN:
-	case EVENT_OPEN:
 		return take_span(n, ev);
+	case EVENT_OPEN:
+		return event_is_keyed(ev) ? record(n, NEST_APART, ev, 0) : take_span(n, ev);
 	case EVENT_INSTANT:
 		/* What began after it begins after it, where both times are equal. */
 		while (h && n->stack[h - 1].ev.depth >= ev->depth)
@@ -192,33 +195,46 @@ static int inner_first(const void *a, const void *b)
 	return x->start_ns > y->start_ns ? -1 : x->start_ns < y->start_ns;
 }
 
-/* The first event that is no unended span: these are complete, and enclose it. */
+/* Before the last event that nests in something: the unended spans are complete, and enclose it. */
 static int take_open(struct nest *n)
 {
 	int err = 0;
 
+	n->at_end = false;
 	if (n->nopen)
 		qsort(n->open, n->nopen, sizeof(*n->open), inner_first);
 	for (size_t i = n->nopen; i-- && !err;)
 		err = take(n, &n->open[i]);
-	return err ? err : save_border(n);
+	/* What came after it in its stretch cares for no stack. */
+	if (err || n->nevents % STRETCH == 0)
+		return err;
+	n->nborders--;
+	return save_border(n);
+}
+
+/* Without an end, and not paired by a key. */
+static bool is_open(const struct event *ev)
+{
+	return ev->kind == EVENT_OPEN && !event_is_keyed(ev);
 }
 
 static int count_one(struct nest *n, const struct event *ev)
 {
+	bool open = is_open(ev);
 	int err = 0;
 
-	if (ev->kind == EVENT_OPEN && !n->nevents && n->nopen < OPEN_MAX) {
+	if (n->at_end && open && n->nopen < OPEN_MAX) {
 		if (grow(&n->open, n->nopen, &n->open_room, sizeof(*n->open)))
 			return -ENOMEM;
 		n->open[n->nopen++] = *ev;
 		return 0;
 	}
-	if (!n->nevents)
+	if (n->at_end && (open || ev->kind == EVENT_SPAN || ev->kind == EVENT_INSTANT))
 		err = take_open(n);
-	else if (n->nevents % STRETCH == 0)
+	if (!err && n->nevents % STRETCH == 0)
 		err = save_border(n);
 	n->nevents++;
+	n->stray += open;
 	return err ? err : take(n, ev);
 }
 
@@ -256,8 +272,8 @@ static int find_borders(struct nest *n, struct trace_reader *r, uint32_t thread,
 			if (err)
 				return no_memory(e, err);
 		}
-	if (!err && !n->nevents)
-		err = no_memory(e, take_open(n));
+	if (!err && n->at_end && n->nopen)
+		qsort(n->open, n->nopen, sizeof(*n->open), inner_first);
 	return err;
 }
 
@@ -301,7 +317,7 @@ static int play_stretches(struct nest *n, struct trace_reader *r, uint32_t threa
 			  const struct nest_visit *v, struct err *e)
 {
 	const struct event *events;
-	size_t count, held = 0, left = n->nevents;
+	size_t count, held = 0, left = n->nevents, stray = n->stray;
 	int err;
 
 	n->stretch = reallocarray(NULL, left < STRETCH ? left : STRETCH, sizeof(*n->stretch));
@@ -314,6 +330,10 @@ static int play_stretches(struct nest *n, struct trace_reader *r, uint32_t threa
 		for (size_t i = 0; i < count && left; i++) {
 			if (v->want && !v->want(v->want_ctx, &events[i]))
 				continue;
+			/* Those that stand last are in n->open. */
+			if (is_open(&events[i]) && !stray)
+				continue;
+			stray -= is_open(&events[i]);
 			n->stretch[held++] = events[i];
 			if (--left % STRETCH)
 				continue;
@@ -331,7 +351,7 @@ static int play_stretches(struct nest *n, struct trace_reader *r, uint32_t threa
 int nest__walk(struct trace_reader *r, uint32_t thread, const struct nest_visit *v, struct err *e)
 {
 	const struct border none = {0, UINT64_MAX};
-	struct nest n = {.limit_ns = UINT64_MAX, .nsaved = 1};
+	struct nest n = {.limit_ns = UINT64_MAX, .nsaved = 1, .at_end = true};
 	int err = find_borders(&n, r, thread, v, e);
 
 	if (err)
@@ -340,7 +360,7 @@ int nest__walk(struct trace_reader *r, uint32_t thread, const struct nest_visit 
 	if (n.nevents)
 		err = play_stretches(&n, r, thread, v, e);
 	if (!err)
-		err = play(&n, &none, n.open, n.nopen, !n.nevents, v, e);
+		err = play(&n, &none, n.open, n.nopen, n.at_end, v, e);
 out:
 	free(n.stack);
 	free(n.saved);

@@ -23,7 +23,7 @@ enum nest_step {
 	NEST_BEGIN, /* of a SPAN or an OPEN */
 	NEST_END,   /* of the latest begun that has not ended */
 	NEST_POINT, /* INSTANT, VALUE */
-	NEST_APART, /* KEYED, ASIDE, or a SPAN or OPEN that does not nest: at no certain place */
+	NEST_APART, /* keyed, ASIDE, or a SPAN or OPEN that does not nest: at no certain place */
 };
 
 struct nest_visit {

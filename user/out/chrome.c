@@ -97,20 +97,35 @@ static void put_async_id(struct chrome *c, uint64_t id)
 	scribe__text(&c->s, text);
 }
 
+/* The next of an event's arguments; *n counts them. */
+static void put_note(struct chrome *c, size_t *n, const char *key)
+{
+	scribe__text(&c->s, (*n)++ ? ",\"" : ",\"args\":{\"");
+	scribe__text(&c->s, key);
+	scribe__text(&c->s, "\":");
+}
+
 static void put_notes(struct chrome *c, const struct event *ev)
 {
-	if (ev->kind == EVENT_OPEN)
-		scribe__text(&c->s, ",\"args\":{\"unfinished\":true}");
-	if (ev->kind == EVENT_KEYED) {
+	size_t n = 0;
+
+	if (event_is_keyed(ev)) {
+		put_note(c, &n, "key");
 		/* Readers that take numbers for doubles would round it. */
-		scribe__text(&c->s, ",\"args\":{\"key\":\"");
+		scribe__text(&c->s, "\"");
 		scribe__u64(&c->s, ev->arg);
-		scribe__text(&c->s, "\"}");
-	} else if (ev->end_ns < ev->start_ns) {
-		scribe__text(&c->s, ",\"args\":{\"ends_before_begin_ns\":");
-		scribe__u64(&c->s, ev->start_ns - ev->end_ns);
-		scribe__text(&c->s, "}");
+		scribe__text(&c->s, "\"");
 	}
+	if (ev->end_ns < ev->start_ns) {
+		put_note(c, &n, "ends_before_begin_ns");
+		scribe__u64(&c->s, ev->start_ns - ev->end_ns);
+	}
+	if (ev->kind == EVENT_OPEN) {
+		put_note(c, &n, "unfinished");
+		scribe__text(&c->s, "true");
+	}
+	if (n)
+		scribe__text(&c->s, "}");
 }
 
 static void end_event(struct chrome *c)
@@ -269,7 +284,7 @@ static int on_step(void *ctx, enum nest_step step, const struct event *ev, uint3
 	case NEST_APART:
 		break;
 	}
-	if (ev->kind != EVENT_KEYED)
+	if (!event_is_keyed(ev))
 		return put_async(c, ev, false);
 	c->keyed++;
 	return 0;
@@ -283,10 +298,10 @@ static int on_keyed(void *ctx, const struct event *ev)
 	uint32_t beginner;
 	int err;
 
-	if (ev->kind != EVENT_KEYED)
+	if (!event_is_keyed(ev))
 		return 0;
 	err = put_async(c, ev, true);
-	if (err || !exporter__beginner(c->x, ev, &beginner))
+	if (err || ev->kind == EVENT_OPEN || !exporter__beginner(c->x, ev, &beginner))
 		return err ? err : c->s.err;
 	err = describe(c, beginner);
 	if (!err)

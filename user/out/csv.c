@@ -93,10 +93,10 @@ static void put_numbers(struct csv *c, const struct event *ev)
 	if (ev->node && ev->node != QBPF_NODE_LOST)
 		scribe__u64(s, ev->node);
 	scribe__text(s, ",");
-	if (ev->kind == EVENT_KEYED)
+	if (event_is_keyed(ev))
 		scribe__u64(s, ev->arg);
 	scribe__text(s, ",");
-	if (ev->kind == EVENT_KEYED && ev->begin_tid)
+	if (event_is_keyed(ev) && ev->begin_tid)
 		scribe__u64(s, ev->begin_tid);
 	scribe__text(s, ",");
 	if (ev->kind == EVENT_VALUE)

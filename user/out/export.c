@@ -85,21 +85,60 @@ const struct trace_process *exporter__process(const struct exporter *x, uint32_t
 	return best;
 }
 
+static int compare_threads(const struct trace_thread *a, const struct trace_thread *b)
+{
+	if (a->tgid != b->tgid)
+		return a->tgid < b->tgid ? -1 : 1;
+	if (a->tid != b->tid)
+		return a->tid < b->tid ? -1 : 1;
+	return a->start_ns < b->start_ns ? -1 : a->start_ns > b->start_ns;
+}
+
+static int by_tid(const void *a, const void *b, void *ctx)
+{
+	const struct trace_thread *threads = ctx;
+
+	return compare_threads(&threads[*(const uint32_t *)a], &threads[*(const uint32_t *)b]);
+}
+
+static int sort_by_tid(struct exporter *x)
+{
+	size_t n = x->info->nthreads;
+
+	x->by_tid = reallocarray(NULL, n + 1, sizeof(*x->by_tid));
+	if (!x->by_tid)
+		return exporter__no_memory(x);
+	for (uint32_t i = 0; i < n; i++)
+		x->by_tid[i] = i;
+	qsort_r(x->by_tid, n, sizeof(*x->by_tid), by_tid, x->info->threads);
+	return 0;
+}
+
+/* A tid that is reused is several threads: the last that was there, else the first that came. */
 bool exporter__beginner(const struct exporter *x, const struct event *ev, uint32_t *thread)
 {
-	const struct trace_thread *threads = x->info->threads;
-	bool found = false;
+	const struct trace_thread *threads = x->info->threads, *t;
+	const struct trace_thread want = {
+	    .tgid = threads[ev->thread].tgid, .tid = ev->begin_tid, .start_ns = ev->start_ns};
+	size_t lo = 0, hi = x->info->nthreads;
 
-	for (uint32_t i = 0; i < x->info->nthreads && ev->begin_tid; i++) {
-		if (threads[i].tid != ev->begin_tid || threads[i].tgid != threads[ev->thread].tgid)
-			continue;
-		/* A tid that is reused is several threads: the last that was there. */
-		if (found && threads[i].start_ns > ev->start_ns)
-			continue;
-		*thread = i;
-		found = true;
+	/* How many do not come after it. */
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (compare_threads(&threads[x->by_tid[mid]], &want) <= 0)
+			lo = mid + 1;
+		else
+			hi = mid;
 	}
-	return found && *thread != ev->thread;
+	for (size_t i = lo ? lo - 1 : 0; i <= lo && i < x->info->nthreads; i++) {
+		t = &threads[x->by_tid[i]];
+		if (t->tgid != want.tgid || t->tid != want.tid)
+			continue;
+		*thread = x->by_tid[i];
+		return *thread != ev->thread;
+	}
+	return false;
 }
 
 uint64_t exporter__zero_ns(const struct exporter *x)
@@ -301,6 +340,8 @@ int export__write(struct trace_reader *r, enum export_format f, const struct exp
 	if (!err)
 		err = select_threads(&x);
 	if (!err)
+		err = sort_by_tid(&x);
+	if (!err)
 		err = formats[f].write(&x);
 	if (o->counts)
 		*o->counts = x.counts;
@@ -309,5 +350,6 @@ int export__write(struct trace_reader *r, enum export_format f, const struct exp
 	free(x.names);
 	free(x.spans);
 	free(x.threads);
+	free(x.by_tid);
 	return err;
 }

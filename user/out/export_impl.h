@@ -20,6 +20,7 @@ struct exporter {
 	struct export_counts counts;
 	bool *spans;	   /* wanted, by id; [0] is unused */
 	bool *threads;	   /* wanted, by index */
+	uint32_t *by_tid;  /* threads in the order of process, tid and begin */
 	char **names;	   /* by span id; see exporter__fit_name */
 	uint32_t bad_span; /* an event's, that the tables do not have */
 	uint32_t bad_thread;
@@ -53,7 +54,7 @@ typedef char *(*export_name)(const char *name);
 const char *exporter__fit_name(struct exporter *x, uint32_t span, export_name make);
 /* NULL: none is known. */
 const struct trace_process *exporter__process(const struct exporter *x, uint32_t thread);
-/* Of a KEYED event: whether it began on another thread than it ended on, and on which. */
+/* Of a KEYED event: whether it began on another thread than it ended on, which is in the trace. */
 bool exporter__beginner(const struct exporter *x, const struct event *ev, uint32_t *thread);
 /* The earliest time of the trace, from which the JSON formats count. */
 uint64_t exporter__zero_ns(const struct exporter *x);

@@ -34,29 +34,32 @@
 int perfetto__begin(struct perfetto *p, const struct event *ev, uint64_t track, uint64_t *flow)
 {
 	Perfetto__TrackEvent te = PERFETTO__TRACK_EVENT__INIT;
-	Perfetto__DebugAnnotation note = PERFETTO__DEBUG_ANNOTATION__INIT, *list = &note;
+	Perfetto__DebugAnnotation notes[3], *list[3] = {&notes[0], &notes[1], &notes[2]};
 	char *unfinished = "unfinished";
+	size_t n = 0;
 	int err = perfetto__need_name(p, ev->span);
 
 	if (err)
 		return err;
-	te.debug_annotations = &list;
-	te.n_debug_annotations = 1;
-	if (ev->kind == EVENT_KEYED) {
-		note.name = "key";
-		note.has_uint_value = 1;
-		note.uint_value = ev->arg;
-	} else if (ev->end_ns < ev->start_ns) {
-		note.name = "ends_before_begin_ns";
-		note.has_uint_value = 1;
-		note.uint_value = ev->start_ns - ev->end_ns;
-	} else if (ev->kind == EVENT_OPEN) {
-		note.name = unfinished;
-		note.has_bool_value = 1;
-		note.bool_value = 1;
-	} else {
-		te.n_debug_annotations = 0;
+	for (int i = 0; i < 3; i++)
+		perfetto__debug_annotation__init(&notes[i]);
+	if (event_is_keyed(ev)) {
+		notes[n].name = "key";
+		notes[n].has_uint_value = 1;
+		notes[n++].uint_value = ev->arg;
 	}
+	if (ev->end_ns < ev->start_ns) {
+		notes[n].name = "ends_before_begin_ns";
+		notes[n].has_uint_value = 1;
+		notes[n++].uint_value = ev->start_ns - ev->end_ns;
+	}
+	if (ev->kind == EVENT_OPEN) {
+		notes[n].name = unfinished;
+		notes[n].has_bool_value = 1;
+		notes[n++].bool_value = 1;
+	}
+	te.n_debug_annotations = n;
+	te.debug_annotations = list;
 	te.n_categories = ev->kind == EVENT_OPEN;
 	te.categories = &unfinished;
 	te.n_flow_ids = flow != NULL;
@@ -111,7 +114,7 @@ static int send_beside(struct perfetto *p, const struct event *ev)
 	bool fresh;
 	int err;
 
-	if (ev->kind == EVENT_KEYED) {
+	if (event_is_keyed(ev)) {
 		p->keyed++;
 		return 0;
 	}

@@ -76,10 +76,10 @@ static int on_keyed(void *ctx, const struct event *ev)
 	bool flows;
 	int err;
 
-	if (ev->kind != EVENT_KEYED)
+	if (!event_is_keyed(ev))
 		return 0;
 	p->x->counts.spans++;
-	flows = exporter__beginner(p->x, ev, &beginner);
+	flows = ev->kind == EVENT_KEYED && exporter__beginner(p->x, ev, &beginner);
 	err = perfetto__need_name(p, ev->span);
 	if (!err)
 		err = keyed_track(p, ev, end_ns, &track);

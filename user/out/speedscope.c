@@ -146,7 +146,7 @@ static int on_apart(void *ctx, enum nest_step step, const struct event *ev, uint
 	if (err)
 		return err;
 	sp->x->counts.spans++;
-	sp->x->counts.overlapping += ev->kind != EVENT_KEYED;
+	sp->x->counts.overlapping += !event_is_keyed(ev);
 	put(sp, "O", frame, sp->last);
 	put(sp, "C", frame, sp->last + event_ns(ev));
 	return sp->s.err;
