@@ -47,9 +47,9 @@ $(SIM_OUT)/libcupti.so.13: $(SIM_CUPTI:%=$(SIM_OUT)/%.o) $(SIM_DIR)/libcupti.map
 SIM_PROGS := $(SIM_OUT)/sim_probe $(SIM_OUT)/libsim_inject.so $(BUILD)/tests/w_quant_gpu
 $(SIM_OUT)/libsim_inject.so: $(SIM_OUT)/sim_inject.o
 	$(Q)$(CC) -shared $< -o $@
-$(SIM_OUT)/sim_probe: $(SIM_DIR)/sim_probe.c $(SIM_LIBS)
+$(SIM_OUT)/sim_probe: $(SIM_OUT)/sim_probe.o $(SIM_OUT)/sim_client.o $(SIM_LIBS)
 	@echo "  CC    $@"
-	$(Q)$(CC) $(SIM_CFLAGS) -MMD -MP -MF $@.d -rdynamic $< $(SIM_LIBS) -Wl,--enable-new-dtags \
+	$(Q)$(CC) -pthread -rdynamic $(filter %.o,$^) $(SIM_LIBS) -Wl,--enable-new-dtags \
 		-Wl,-rpath,'$$ORIGIN' -o $@
 $(BUILD)/tests/w_quant_gpu: tests/workloads/quant_gpu.c $(SIM_LIBS)
 	@echo "  CC    $@"
