@@ -299,10 +299,9 @@ int json_summary(struct json_doc *d, const struct snapshot *s, const struct snap
 	json_put(d, d->root, "host", host(d, s));
 	json_put(d, d->root, "duration_ns",
 		 json_count(s->now_ns > s->start_ns ? s->now_ns - s->start_ns : 0));
-	if (costs) {
-		json_put(d, d->root, "probes", probes(d, costs));
+	json_put(d, d->root, "probes", probes(d, costs ? costs : s));
+	if (costs)
 		json_put(d, d->root, "price", price(d, costs));
-	}
 	for (size_t i = 0; i < rows.n; i++) {
 		json_t *o;
 

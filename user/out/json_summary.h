@@ -7,7 +7,7 @@
 #include "out/json_write.h"
 
 /*
- * Makes d->root. `costs`: whose probes and prices; NULL: they are not known. full: with the spans'
+ * Makes d->root. `costs`: whose probes and prices; NULL: prices are not known. full: with the spans'
  * histograms. 0 or -ENOMEM; d->root is the caller's to free or to write either way.
  */
 int json_summary(struct json_doc *d, const struct snapshot *s, const struct snapshot *costs,
