@@ -212,6 +212,11 @@ void make_event(struct maker *m, const struct event *ev)
 	err = trace_writer__event(m->writer, ev);
 	if (err)
 		die("event", err);
+	if (m->truth)
+		fprintf(m->truth, "%u,%u,%llu,%llu,%llu,%llu,%u,%u,%u,%u\n", ev->thread, ev->kind,
+			(unsigned long long)ev->start_ns, (unsigned long long)ev->end_ns,
+			(unsigned long long)ev->child_ns, (unsigned long long)ev->arg, ev->span,
+			ev->node, ev->depth, ev->begin_tid);
 }
 
 /* --- a call tree, run again and again ----------------------------------------------------------- */
@@ -299,16 +304,19 @@ static void run_shapes(struct maker *m)
 
 /* --- options ------------------------------------------------------------------------------------ */
 
-static const char usage[] = "usage: mktrace [OPTIONS] OUT.qbpf\n"
-			    "  --spans N       events to make, about (default 100000)\n"
-			    "  --threads T     threads that run the shape (default 1)\n"
-			    "  --depth D       of the shape deep (default 600)\n"
-			    "  --seed S        of all that is random (default 1)\n"
-			    "  --shift-ms MS   everything so much later\n"
-			    "  --slow-span NAME=FACTOR  that span's own time is so much longer\n"
-			    "  --lose N        one event in N is lost\n"
-			    "  --no-close      end as after a crash: no counts, no index\n"
-			    "  --shape SHAPE   what happens (default strategy):\n";
+static const char usage[] =
+    "usage: mktrace [OPTIONS] OUT.qbpf\n"
+    "  --spans N       events to make, about (default 100000)\n"
+    "  --threads T     threads that run the shape (default 1)\n"
+    "  --depth D       of the shape deep (default 600)\n"
+    "  --seed S        of all that is random (default 1)\n"
+    "  --shift-ms MS   everything so much later\n"
+    "  --slow-span NAME=FACTOR  that span's own time is so much longer\n"
+    "  --lose N        one event in N is lost\n"
+    "  --truth FILE    also each event in the file as a line of numbers: thread, kind, start,\n"
+    "                  end, child_ns, arg, span, node, depth, begin_tid\n"
+    "  --no-close      end as after a crash: no counts, no index\n"
+    "  --shape SHAPE   what happens (default strategy):\n";
 
 static void help(FILE *f)
 {
@@ -356,20 +364,24 @@ static void slow_span(struct maker *m, char *text)
 	}
 }
 
+static void open_truth(struct maker *m, const char *path)
+{
+	m->truth = fopen(path, "w");
+	if (!m->truth) {
+		fprintf(stderr, "mktrace: %s: %s\n", path, strerror(errno));
+		exit(1);
+	}
+}
+
 static void parse(struct maker *m, int argc, char **argv)
 {
 	static const struct option options[] = {
-	    {"spans", required_argument, NULL, 's'},
-	    {"threads", required_argument, NULL, 't'},
-	    {"depth", required_argument, NULL, 'd'},
-	    {"seed", required_argument, NULL, 'r'},
-	    {"shift-ms", required_argument, NULL, 'm'},
-	    {"slow-span", required_argument, NULL, 'f'},
-	    {"lose", required_argument, NULL, 'l'},
-	    {"shape", required_argument, NULL, 'S'},
-	    {"no-close", no_argument, NULL, 'c'},
-	    {"help", no_argument, NULL, 'h'},
-	    {NULL, 0, NULL, 0},
+	    {"spans", required_argument, NULL, 's'},	{"threads", required_argument, NULL, 't'},
+	    {"depth", required_argument, NULL, 'd'},	{"seed", required_argument, NULL, 'r'},
+	    {"shift-ms", required_argument, NULL, 'm'}, {"slow-span", required_argument, NULL, 'f'},
+	    {"lose", required_argument, NULL, 'l'},	{"shape", required_argument, NULL, 'S'},
+	    {"truth", required_argument, NULL, 'T'},	{"no-close", no_argument, NULL, 'c'},
+	    {"help", no_argument, NULL, 'h'},		{NULL, 0, NULL, 0},
 	};
 	int c;
 
@@ -390,6 +402,8 @@ static void parse(struct maker *m, int argc, char **argv)
 			m->lost_in = number(optarg, UINT32_MAX);
 		else if (c == 'S')
 			m->shape = shape_named(optarg);
+		else if (c == 'T')
+			open_truth(m, optarg);
 		else if (c == 'c')
 			m->no_close = true;
 		else {
@@ -460,6 +474,10 @@ static void end(struct maker *m)
 		err = trace_writer__close(m->writer, m->last_ns + 1000, m->counts, m->nspans, &e);
 	if (err) {
 		fprintf(stderr, "mktrace: %s\n", m->no_close ? strerror(-err) : e.text);
+		exit(1);
+	}
+	if (m->truth && fclose(m->truth)) {
+		fprintf(stderr, "mktrace: --truth: %s\n", strerror(errno));
 		exit(1);
 	}
 	trace_writer__free(m->writer);

@@ -3,6 +3,8 @@
 #ifndef MKTRACE_H
 #define MKTRACE_H
 
+#include <stdio.h>
+
 #include "file/writer.h"
 
 #define MAKE_TGID     4000
@@ -57,6 +59,7 @@ struct maker {
 	double slow_factor;
 	uint64_t lost_in;
 	bool no_close;
+	FILE *truth; /* NULL: not asked for */
 
 	struct trace_writer *writer;
 	uint32_t nspans, nthreads, nnodes, nruns;
