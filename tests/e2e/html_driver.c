@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* html_driver.c - `html_driver FIXTURE|FILE.qbpf [per-thread]` writes the page of a recording made by
- * hand, or of a file. */
+/* html_driver.c - `html_driver FIXTURE [per-thread]` writes the page of a recording made by hand. */
 #include <stdio.h>
 
 #include "../unit/html_fixture.h"
@@ -15,10 +14,7 @@ int main(int argc, char **argv)
 
 	if (argc < 2)
 		return 2;
-	if (strchr(argv[1], '/'))
-		fix_open(argv[1], argc > 2, &r, &a);
-	else
-		fix_analyse(argv[1], argc > 2, &r, &a);
+	fix_analyse(argv[1], argc > 2, &r, &a);
 	err = html__write(stdout, a, &e);
 	if (err)
 		fprintf(stderr, "html_driver: %s\n", e.text);

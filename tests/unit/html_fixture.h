@@ -379,24 +379,13 @@ static inline void fix_write(const char *path, size_t which)
 	free(f.counts);
 }
 
-/* The analysis of a file and its reader, to be freed in that order. */
-static inline void fix_open(const char *path, bool per_thread, struct trace_reader **r,
-			    struct analysis **a)
-{
-	struct analysis_opts o = {.slowest = 10, .per_thread = per_thread};
-	struct err e = {""};
-
-	if (trace_reader__open(path, r, &e) || analysis__new(*r, &o, a, &e)) {
-		fprintf(stderr, "%s: %s\n", path, e.text);
-		abort();
-	}
-}
-
-/* The same of a fixture. */
+/* The analysis of one of them and its reader, to be freed in that order. */
 static inline void fix_analyse(const char *name, bool per_thread, struct trace_reader **r,
 			       struct analysis **a)
 {
+	struct analysis_opts o = {.slowest = 10, .per_thread = per_thread};
 	char path[] = "/tmp/qbpf-page-XXXXXX";
+	struct err e = {""};
 	size_t which = 0;
 	int fd = mkstemp(path);
 
@@ -406,7 +395,10 @@ static inline void fix_analyse(const char *name, bool per_thread, struct trace_r
 		which++;
 	assert(which < HTML_FIXTURES);
 	fix_write(path, which);
-	fix_open(path, per_thread, r, a);
+	if (trace_reader__open(path, r, &e) || analysis__new(*r, &o, a, &e)) {
+		fprintf(stderr, "%s: %s\n", name, e.text);
+		abort();
+	}
 	unlink(path);
 }
 

@@ -135,12 +135,13 @@ static void t_figures(void **state)
 	assert_int_equal(count(s, "max"), 10000);
 	assert_null(json_object_get(s, "p9999"));
 	assert_int_equal(count(span_named(doc, "known:bravo"), "lost"), 25);
-	/* Buckets hold all of them, at their place: 2^(159/16) = 981, 2^(212/16) = 9742. */
+	/* Buckets hold all of them, at their place: 2^(637/64) = 991, 2^(850/64) = 9944. */
+	assert_int_equal(count(s, "octave"), 64);
 	steps = json_object_get(s, "steps");
 	assert_int_equal(json_array_size(steps), 4);
-	assert_int_equal(json_integer_value(json_array_get(steps, 0)), 159);
+	assert_int_equal(json_integer_value(json_array_get(steps, 0)), 637);
 	assert_int_equal(json_integer_value(json_array_get(steps, 1)), 999);
-	assert_int_equal(json_integer_value(json_array_get(steps, 2)), 212);
+	assert_int_equal(json_integer_value(json_array_get(steps, 2)), 850);
 	assert_int_equal(json_integer_value(json_array_get(steps, 3)), 1);
 	/* The curve rises, to the last one of all. */
 	curve = json_object_get(s, "curve");

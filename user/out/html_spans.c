@@ -13,9 +13,11 @@
 #include "out/fields.h"
 #include "out/html_data.h"
 
-#define OCTAVE_POINTS  8   /* of a curve, each time the tail halves */
-#define OCTAVE_BUCKETS 16  /* of a histogram of durations; html/data.js has the same */
-#define VALUE_BUCKETS  160 /* of numbers that are no durations: as many equal ones */
+#define OCTAVE_POINTS 8	  /* of a curve, each time the tail halves */
+#define BUCKETS	      256 /* of a histogram of durations, about */
+#define OCTAVE_LEAST  16  /* of these to an octave, however many it has */
+#define OCTAVE_MOST   4096
+#define VALUE_BUCKETS 160 /* of numbers that are no durations: as many equal ones */
 
 static const struct {
 	const char *key;
@@ -77,35 +79,48 @@ static json_t *curve(struct html_data *d, const struct dist *dist)
 	return array;
 }
 
-/* Where bucket i begins; all durations that 64 bits hold are below 64 * OCTAVE_BUCKETS. */
-static long double edge(int i)
+/* How many buckets an octave has: a power of two, the more the narrower the distribution. */
+static int octave_buckets(const struct dist_value *values, size_t n)
 {
-	return i < 0 ? 0 : ceill(exp2l((long double)i / OCTAVE_BUCKETS));
+	long double least = n && values[0].value > 1 ? values[0].value : 1, octaves = 0;
+	int octave = OCTAVE_LEAST;
+
+	if (n && values[n - 1].value > least)
+		octaves = log2l(values[n - 1].value / least);
+	while (octave < OCTAVE_MOST && octaves * octave * 2 <= BUCKETS)
+		octave *= 2;
+	return octave;
+}
+
+/* Where bucket i begins. */
+static long double edge(int i, int octave)
+{
+	return i < 0 ? 0 : ceill(exp2l((long double)i / octave));
 }
 
 /* Of v >= 0; -1: zero. Edges are whole numbers, so the small ones may be of no width. */
-static int bucket_of(long double v)
+static int bucket_of(long double v, int octave)
 {
-	int i = v < 1 ? -1 : (int)(log2l(v) * OCTAVE_BUCKETS);
+	int i = v < 1 ? -1 : (int)(log2l(v) * octave);
 
-	while (v >= edge(i + 1))
+	while (v >= edge(i + 1, octave))
 		i++;
-	while (i >= 0 && v < edge(i))
+	while (i >= 0 && v < edge(i, octave))
 		i--;
 	return i;
 }
 
 /* Durations: [bucket, n, ...]. */
-static json_t *steps(struct html_data *d, const struct dist_value *values, size_t n)
+static json_t *steps(struct html_data *d, const struct dist_value *values, size_t n, int octave)
 {
 	json_t *array = json_array();
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		int bucket = bucket_of(values[i].value);
+		int bucket = bucket_of(values[i].value, octave);
 
 		sum += values[i].n;
-		if (i + 1 < n && values[i + 1].value < edge(bucket + 1))
+		if (i + 1 < n && values[i + 1].value < edge(bucket + 1, octave))
 			continue;
 		json_append(&d->doc, array, json_integer(bucket));
 		add_count(d, array, sum);
@@ -154,11 +169,15 @@ static void put_buckets(struct html_data *d, json_t *o, const struct dist *dist)
 		from++;
 	while (n > from && isinf((double)values[n - 1].value))
 		n--;
-	if (dist__kind(dist) == QBPF_HIST_NS)
-		json_put(&d->doc, o, "steps", steps(d, values + from, n - from));
-	else
+	if (dist__kind(dist) == QBPF_HIST_NS) {
+		int octave = octave_buckets(values + from, n - from);
+
+		json_put(&d->doc, o, "octave", json_integer(octave));
+		json_put(&d->doc, o, "steps", steps(d, values + from, n - from, octave));
+	} else {
 		json_put(&d->doc, o, "bars",
 			 bars(d, values + from, n - from, dist__kind(dist) == QBPF_HIST_INT));
+	}
 	free(values);
 }
 

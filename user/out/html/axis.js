@@ -10,8 +10,9 @@ const axis = (() => {
 		return measure.measureText(text).width;
 	}
 
-	// {lo, hi, log}; a range of no width, or without logarithm, is made to have one.
-	function scale(lo, hi, log) {
+	// {lo, hi, log}; a range of no width, or without logarithm, is made to have one. A logarithmic one
+	// spans a factor of `least` at least, so that no noise fills the chart.
+	function scale(lo, hi, log, least = 1.5) {
 		if (!Number.isFinite(lo) || !Number.isFinite(hi)) {
 			lo = 0;
 			hi = 1;
@@ -19,9 +20,9 @@ const axis = (() => {
 		log = log && hi > 0;
 		if (log) {
 			lo = Math.max(lo, Math.min(1, hi / 10));
-			if (hi / lo < 1.5) {
-				lo /= 1.5;
-				hi *= 1.5;
+			if (hi / lo < least) {
+				lo /= least;
+				hi *= least;
 			}
 		} else if (hi - lo < Math.abs(hi) * 1e-9 || hi === lo) {
 			const room = Math.abs(hi) / 2 || 1;
@@ -66,6 +67,14 @@ const axis = (() => {
 
 	const ticks = (s, room) => (s.log ? logTicks : linearTicks)(s, Math.max(2, room));
 
+	// [v, label] of each; where labels are the same they get the digits that tell them apart.
+	function labelled(values, text) {
+		const short = values.map(v => text(v));
+		const step = values.length > 1 ? Math.abs(values[1] - values[0]) : 0;
+		const same = short.some((s, i) => s && short.indexOf(s) !== i);
+		return values.map((v, i) => [v, same && step ? text(v, step) : short[i]]);
+	}
+
 	// Those of [at, text] in ascending order that do not touch the one before.
 	function sparse(labels, widthOf) {
 		let end = -Infinity;
@@ -79,14 +88,14 @@ const axis = (() => {
 	}
 
 	/*
-	 * o: {x, y: scales, xText, yText: v => label, label}; optional: xTicks: [v, ...], height, left: room
+	 * o: {x, y: scales, xText, yText: (v, step of ticks that are close) => label, label}; optional: xTicks: [v, ...], height, left: room
 	 * for the labels at the left, at least.
 	 * Returns {area, over, left, top, w, h, px(v), py(v)}: `area` is clipped, `over` is not.
 	 */
 	function frame(host, o) {
 		const width = Math.max(host.clientWidth, 200);
 		const height = o.height || Math.round(Math.min(300, Math.max(210, width * 0.5)));
-		const yTicks = ticks(o.y, (height - 50) / 34).map(v => [v, o.yText(v)]);
+		const yTicks = labelled(ticks(o.y, (height - 50) / 34), o.yText);
 		const left = Math.ceil(Math.max(o.left || 24, ...yTicks.map(t => textWidth(t[1], LABEL)))) + 10;
 		const top = 10, bottom = o.xText ? 26 : 8, right = 14;
 		const w = width - left - right, h = height - top - bottom;
@@ -108,8 +117,8 @@ const axis = (() => {
 				svg('text', {x: left - 7, y: y + 4, 'text-anchor': 'end'}, text));
 		}
 		if (o.xText) {
-			const wanted = o.xTicks || ticks(o.x, w / 84);
-			const labels = wanted.map(v => [px(v), o.xText(v)]);
+			const labels = labelled(o.xTicks || ticks(o.x, w / 84), o.xText)
+				.map(([v, text]) => [px(v), text]);
 			for (const [x, text] of sparse(labels, t => textWidth(t, LABEL))) {
 				const half = textWidth(text, LABEL) / 2;
 				const at = Math.min(Math.max(x, half), width - half);
@@ -145,7 +154,7 @@ const axis = (() => {
 		};
 		pane.addEventListener('pointermove', move);
 		pane.addEventListener('pointerdown', move);
-		pane.addEventListener('pointerleave', off);
+		pane.addEventListener('pointerleave', dom.onLeave(off));
 		f.over.append(cross, pane);
 	}
 

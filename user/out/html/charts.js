@@ -38,7 +38,8 @@ const charts = (() => {
 		const xTicks = [1, 2];
 		for (let k = 10; k <= x.hi; k *= 10)
 			xTicks.push(k);
-		const f = axis.frame(host, {x, y, xTicks, xText: percent, yText: v => data.tickOf(first, v),
+		const f = axis.frame(host, {x, y, xTicks, xText: percent,
+			yText: (v, step) => data.tickOf(first, v, step),
 			label: 'Percentile curve: ' + spans.map(s => `${s.name}, maximum ` +
 				data.timeOf(s, s.max)).join('; ')});
 		spans.forEach(s => f.area.append(axis.line(
@@ -64,20 +65,20 @@ const charts = (() => {
 		const first = spans[0], shares = spans.length > 1;
 		const steps = spans.every(s => s.steps.length);
 		let lo = least(spans, s => s.curve[0][1]), hi = most(spans, s => s.curve.at(-1)[1]);
-		// Bars of at least three pixels.
-		let merge = 1;
-		const octaves = Math.log2(Math.max(hi, 2) / Math.max(lo, 1)) + 0.2;
-		while (steps && merge < 16 && octaves * 16 / merge * 3 > host.clientWidth - 80)
-			merge *= 2;
+		// The same for all, and bars of at least three pixels.
+		let octave = Math.min(...spans.map(s => s.octave));
+		const octaves = Math.log2(Math.max(hi, 2) / Math.max(lo, 1));
+		while (steps && octave > 1 && octaves * octave * 3 > host.clientWidth - 80)
+			octave /= 2;
 		const sets = spans.map(s => {
-			const list = data.buckets(s, merge), total = list.reduce((sum, b) => sum + b[2], 0);
+			const list = data.buckets(s, octave), total = list.reduce((sum, b) => sum + b[2], 0);
 			return list.map(([a, b, n]) => ({a, b, n, y: shares ? n / total : n}));
 		});
 		for (const b of sets.flat()) {
 			lo = Math.min(lo, b.a);
 			hi = Math.max(hi, b.b);
 		}
-		const x = axis.scale(lo, hi, steps);
+		const x = axis.scale(lo, hi, steps, 1.02);
 		const tops = sets.flat().map(b => b.y);
 		const yLow = log ? (shares ? Math.min(...tops) / 2 : 0.7) : 0;
 		const y = {...axis.scale(yLow, Math.max(...tops) * (log ? 1.4 : 1.05), false)};
@@ -86,7 +87,7 @@ const charts = (() => {
 			const a = Math.log10(yLow), b = Math.log10(y.hi);
 			Object.assign(y, {lo: yLow, log: true, at: v => (Math.log10(Math.max(v, yLow)) - a) / (b - a)});
 		}
-		const f = axis.frame(host, {x, y, xText: v => data.tickOf(first, v),
+		const f = axis.frame(host, {x, y, xText: (v, step) => data.tickOf(first, v, step),
 			yText: v => format.tick(shares ? format.share(v) : v < 1 ? '' : format.rate(v)),
 			label: `Histogram of ${spans.map(s => s.name).join('; ')}`});
 		const single = list => list.every(b => b.a === b.b);

@@ -5,7 +5,6 @@
 const data = (() => {
 	const doc = JSON.parse(dom.get('data').textContent);
 	const num = v => v === null || v === undefined ? NaN : Number(v);
-	const OCTAVE_BUCKETS = 16;
 	const LEFT_OUT = 'left out of this page', UNKNOWN = 'not known';
 
 	const FIGURES = ['held', 'counted', 'lost', 'skipped', 'open', 'floor', 'price', 'total', 'self',
@@ -22,7 +21,7 @@ const data = (() => {
 		const span = {
 			row, raw: s, name: s.name.trim() ? format.name(s.name) : `"${s.name}"`, kind: s.kind, class: s.class,
 			time: s.class !== 'value', rounded: !!s.rounded,
-			curve: pairs(s.curve), steps: pairs(s.steps), bars: [],
+			curve: pairs(s.curve), octave: num(s.octave), steps: pairs(s.steps), bars: [],
 		};
 		for (const key of FIGURES)
 			span[key] = num(s[key]);
@@ -39,16 +38,19 @@ const data = (() => {
 
 	const nameOf = row => row >= 0 && spans[row] ? spans[row].name : row === -3 ? UNKNOWN : LEFT_OUT;
 	const timeOf = (span, v) => span.time ? format.time(v) : format.value(v);
-	const tickOf = (span, v) => format.tick(timeOf(span, v));
+	// `step`: how far apart the ticks are, where three digits do not tell them apart.
+	const tickOf = (span, v, step) => step ? (span.time ? format.fineTime(v, step) : String(v))
+		: format.tick(timeOf(span, v));
 	// A double beyond 2^53 is not exact, and shall not look it.
 	const exactOf = (span, raw) => typeof raw === 'number' && Math.abs(raw) > Number.MAX_SAFE_INTEGER
 		? timeOf(span, raw) : span.time ? format.exactTime(raw) : format.digits(raw);
 
-	// [low edge, high edge, n], `merge` (a power of two) buckets in one.
-	function buckets(span, merge) {
+	// [low edge, high edge, n], `octave` of them to an octave: span.octave or a smaller power of two.
+	function buckets(span, octave) {
 		if (span.bars.length)
 			return span.bars;
-		const edge = i => i < 0 ? 0 : Math.ceil(2 ** (i * merge / OCTAVE_BUCKETS));
+		const merge = span.octave / octave;
+		const edge = i => i < 0 ? 0 : Math.ceil(2 ** (i / octave));
 		const sums = new Map();
 		for (const [i, n] of span.steps) {
 			const k = i < 0 ? -1 : Math.floor(i / merge);

@@ -39,7 +39,7 @@ const dom = (() => {
 			width = node.clientWidth;
 			ask();
 		}).observe(node);
-		redraws.push(ask);
+		redraws.push({ask, draw});
 		return ask;
 	}
 
@@ -68,6 +68,12 @@ const dom = (() => {
 	}
 
 	addEventListener('scroll', tipOff, {passive: true, capture: true});
+	addEventListener('pointerdown', tipOff, {capture: true});
+	// A finger has left as soon as it has touched: what it touched stays told until the next touch.
+	const onLeave = off => event => {
+		if (event.pointerType !== 'touch')
+			off();
+	};
 
 	// A canvas with the pixels that the screen has; returns its context in CSS pixels.
 	function canvas(node, width, height) {
@@ -86,6 +92,7 @@ const dom = (() => {
 		return c;
 	}
 
-	return {el, svg, get, drawn, tip, tipOff, canvas, redrawAll: () => redraws.forEach(f => f())};
+	return {el, svg, get, drawn, tip, tipOff, onLeave, canvas, 
+		redrawAll: () => redraws.forEach(r => r.ask()), redrawNow: () => redraws.forEach(r => r.draw())};
 })();
 const {el, svg} = dom;

@@ -256,7 +256,7 @@ const flame = (() => {
 			else
 				dom.tipOff();
 		});
-		canvas.addEventListener('pointerleave', dom.tipOff);
+		canvas.addEventListener('pointerleave', dom.onLeave(dom.tipOff));
 		canvas.addEventListener('click', event => {
 			const n = under(event);
 			if (!n)
@@ -265,6 +265,8 @@ const flame = (() => {
 			zoom(n === zoomed && n.up ? n.up : n);
 			if (n.row >= 0)
 				choose(n.row, false);
+			if (event.pointerType === 'touch')
+				dom.tip(event, lines(n));
 		});
 		canvas.addEventListener('dblclick', () => zoom(root));
 	}

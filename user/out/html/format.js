@@ -22,6 +22,13 @@ const format = (() => {
 		return (ns < 0 ? '-' : '') + scaled(Math.abs(ns), 1000, [' ns', ' us', ' ms', ' s']);
 	}
 
+	// With as many digits as it takes to tell v from v + step.
+	function fineTime(v, step) {
+		const units = [[1e9, ' s'], [1e6, ' ms'], [1e3, ' us'], [1, ' ns']];
+		const [size, unit] = units.find(u => Math.abs(v) >= u[0]) || units[3];
+		return (v / size).toFixed(Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-9))) + unit;
+	}
+
 	// All digits, in groups; `raw` may be a string that no double could hold.
 	function digits(raw) {
 		const text = String(raw);
@@ -76,7 +83,7 @@ const format = (() => {
 	}
 
 	return {
-		time, tick, digits, share, value, exactTime, name, shortName,
+		time, fineTime, tick, digits, share, value, exactTime, name, shortName,
 		count: digits,
 		rate: v => scaled(v, 1000, ['', ' k', ' M', ' G']),
 		bytes: v => scaled(v, 1024, [' B', ' KiB', ' MiB', ' GiB', ' TiB']),

@@ -168,7 +168,7 @@ const icicle = (() => {
 			else
 				dom.tipOff();
 		});
-		canvas.addEventListener('pointerleave', dom.tipOff);
+		canvas.addEventListener('pointerleave', dom.onLeave(dom.tipOff));
 		canvas.addEventListener('click', event => {
 			const e = drag && drag.moved ? null : under(event);
 			drag = null;
@@ -182,6 +182,8 @@ const icicle = (() => {
 			zoomed = to - from < whole && e !== zoomed ? e : null;
 			if (e.row >= 0)
 				choose(e.row, false);
+			if (event.pointerType === 'touch')
+				dom.tip(event, lines(e));
 		});
 		canvas.addEventListener('dblclick', reset);
 		canvas.addEventListener('wheel', event => {

@@ -94,7 +94,8 @@ const overtime = (() => {
 		const {from, to, n} = data.windows;
 		const x = axis.scale(from, Math.max(to, from + 1), false);
 		const y = axis.scale(lo, hi * (hi > 0 ? 1.1 : 0.9), spans[0].time && lo > 0);
-		const f = axis.frame(host, {x, y, height: 190, left: LEFT, yText: v => data.tickOf(spans[0], v),
+		const f = axis.frame(host, {x, y, height: 190, left: LEFT, 
+			yText: (v, step) => data.tickOf(spans[0], v, step),
 			label: 'Percentiles over time of ' + spans.map(s => s.name).join('; ')});
 		losses(f, spans);
 		for (const l of lines)

@@ -4,7 +4,7 @@
 const theme = (() => {
 	const system = matchMedia('(prefers-color-scheme: dark)');
 	const KEY = 'qbpf-theme';
-	let chosen = null;
+	let chosen = null, paper = false;
 
 	try {
 		chosen = localStorage.getItem(KEY);
@@ -12,11 +12,18 @@ const theme = (() => {
 		// A page from a file may have no storage: the choice then lasts as long as the page.
 	}
 
-	const dark = () => (chosen ? chosen === 'dark' : system.matches);
+	const dark = () => !paper && (chosen ? chosen === 'dark' : system.matches);
 
 	function apply() {
 		document.documentElement.dataset.theme = dark() ? 'dark' : 'light';
 		dom.redrawAll();
+	}
+
+	// Paper is light; it does not wait for a frame.
+	function print(on) {
+		paper = on;
+		apply();
+		dom.redrawNow();
 	}
 
 	function toggle() {
@@ -30,6 +37,8 @@ const theme = (() => {
 	}
 
 	system.addEventListener('change', apply);
+	addEventListener('beforeprint', () => print(true));
+	addEventListener('afterprint', () => print(false));
 	apply();
 
 	// A colour of the style sheet.
