@@ -336,8 +336,11 @@ static __always_inline bool over_is_slow(struct qbpf_thread *t, const struct qbp
 	return t->depth && frame_at(t, t->depth - 1)->inside && outer_is_slow(t, h, now_ns);
 }
 
-/* The thread ends (EXIT), or its program does (EXEC): what it leaves open, then that. */
-__noinline int stream_thread_over(struct qbpf_thread *t, __u32 type)
+/*
+ * The thread ends (EXIT), or its program does (EXEC): what it leaves open, then that. `tid` is what it
+ * had until now; exec gives the first thread's to whoever calls it.
+ */
+__noinline int stream_thread_over(struct qbpf_thread *t, __u32 type, __u32 tid)
 {
 	struct qbpf_record r = {.type = type, .size = sizeof(r)};
 	__u64 id = bpf_get_current_pid_tgid();
@@ -348,7 +351,7 @@ __noinline int stream_thread_over(struct qbpf_thread *t, __u32 type)
 		return 0;
 	r.end_ns = o.out.end_ns = bpf_ktime_get_ns();
 	r.tgid = o.out.tgid = id >> 32;
-	r.tid = o.out.tid = id;
+	r.tid = o.out.tid = tid;
 	if (cfg_slow) {
 		struct qbpf_history *h;
 

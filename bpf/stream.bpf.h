@@ -70,7 +70,7 @@ enum stream_how {
 int stream_add(struct qbpf_thread *t, struct qbpf_record *r, __u32 mark, __u32 how);
 int stream_open(struct qbpf_thread *t, __u32 i, __u32 span);
 int stream_alone(struct qbpf_thread *t, struct qbpf_record *r);
-int stream_thread_over(struct qbpf_thread *t, __u32 type);
+int stream_thread_over(struct qbpf_thread *t, __u32 type, __u32 tid);
 
 static __always_inline __u32 frame_how(const struct qbpf_frame *f)
 {

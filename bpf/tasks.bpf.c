@@ -32,7 +32,7 @@ int BPF_PROG(on_thread_exit, struct task_struct *p)
 
 	if (t) {
 		if (cfg_stream)
-			stream_thread_over(t, QBPF_RECORD_EXIT);
+			stream_thread_over(t, QBPF_RECORD_EXIT, id);
 		frames_drop_all(t);
 	}
 	/* Two last threads may both see 0 here; who takes the target off the list tells. */
@@ -66,14 +66,14 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 }
 
 SEC("tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *p)
+int BPF_PROG(on_exec, struct task_struct *p, pid_t old_pid)
 {
 	struct qbpf_thread *t = bpf_task_storage_get(&threads, p, NULL, 0);
 	__u64 id = bpf_get_current_pid_tgid();
 
 	if (t) {
 		if (cfg_stream)
-			stream_thread_over(t, QBPF_RECORD_EXEC);
+			stream_thread_over(t, QBPF_RECORD_EXEC, old_pid);
 		frames_drop_all(t);
 	}
 	if (is_target(id >> 32))

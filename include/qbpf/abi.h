@@ -260,7 +260,7 @@ struct qbpf_record {
 				    arg; /* KEYED: the key. VALUE: an integer, or a double's bits */
 			};
 		};
-		char comm[16]; /* EXIT, EXEC */
+		char comm[16]; /* EXIT: the thread's; EXEC: the new program's */
 	};
 };
 

@@ -359,6 +359,30 @@ def slow_trees():
 
 
 @case
+def slow_keyed():
+    """--slow of a keyed span takes the span itself, and nothing that ran meanwhile"""
+    n = 300
+    args = ("-u", "rec:outer*", "-u", "rec:beat", "-s", KEY_SPAN, "--slow", "order>=1ns")
+    t, doc, _, _, _ = record([work("w_record"), "mixed", n], *args)
+    equal(t.held("order"), n, "order")
+    equal(spans(doc)["order"]["over"], n, "over the limit")
+    equal((t.held("rec:outer"), t.held("rec:beat")), (0, 0), "what is not watched")
+
+
+@case
+def exec_program():
+    """exec: what comes after is another thread of the trace, in the same process"""
+    n = 50
+    t, _, _, _, pid = record([work("w_process"), "exec", n])
+    equal(t.held("proc:tick"), n + 1, "ticks")
+    equal([row[:2] for row in t.threads], [(pid, pid)] * 2, "threads")
+    equal([len(t.by_thread[i]) for i in (0, 1)], [1, n], "ticks of each")
+    check(t.threads[0][4] <= t.threads[1][3], "one after the other")
+    equal([row[0] for row in t.processes], [pid], "processes")
+    equal(t.processes[0][1], b"exe", "the process' name after exec")
+
+
+@case
 def killed_qbpf():
     """SIGKILL in the middle: the target goes on, and the file is good up to a second before"""
     with folder() as d, Workload([work("w_strategy"), "--seconds", "60"]) as w:

@@ -215,7 +215,8 @@ int roster__thread_end(struct roster *r, uint32_t tid, uint64_t end_ns, const ch
 		return 0;
 	t = &r->threads[s->index];
 	t->end_ns = end_ns;
-	snprintf(t->name, sizeof(t->name), "%s", comm);
+	if (comm)
+		snprintf(t->name, sizeof(t->name), "%s", comm);
 	return write_thread(r, s->index);
 }
 
@@ -268,13 +269,14 @@ int roster__process_end(struct roster *r, uint32_t tgid, uint64_t end_ns)
 	return write_process(r, s->index);
 }
 
-int roster__process_exec(struct roster *r, uint32_t tgid)
+int roster__process_exec(struct roster *r, uint32_t tgid, const char *comm)
 {
 	struct slot *s = table__find(&r->by_tgid, tgid);
 
 	if (!s)
 		return 0;
 	read_process(&r->processes[s->index]);
+	snprintf(r->processes[s->index].comm, COMM_MAX, "%s", comm);
 	return write_process(r, s->index);
 }
 

@@ -24,14 +24,14 @@ void roster__free(struct roster *r);
  */
 int roster__thread(struct roster *r, uint32_t tgid, uint32_t tid, bool first, uint64_t start_ns,
 		   uint32_t *index);
-/* The thread ended, or runs another program from now on: its name was comm. */
+/* The thread ended, or runs another program from now on. comm: its name; NULL: as it was read. */
 int roster__thread_end(struct roster *r, uint32_t tid, uint64_t end_ns, const char *comm);
 
 /* Known before anything of it ended; no harm twice. */
 int roster__process(struct roster *r, uint32_t tgid, uint64_t seen_ns);
 int roster__process_end(struct roster *r, uint32_t tgid, uint64_t end_ns);
-/* It runs another program: its names are read again. */
-int roster__process_exec(struct roster *r, uint32_t tgid);
+/* It runs another program, and is called comm. */
+int roster__process_exec(struct roster *r, uint32_t tgid, const char *comm);
 
 /* The names of those still there may have changed. */
 int roster__finish(struct roster *r);

@@ -264,7 +264,7 @@ int session__load(struct session *s, struct err *e)
 	err = size_maps(s);
 	if (err)
 		return err_set(e, err, "out of memory");
-	err = stream__configure(s->skel, &s->o.record, s->span_room, e);
+	err = session__configure_recording(s, e);
 	if (err)
 		return err;
 	target__facts(s->target, &proc);

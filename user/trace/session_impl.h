@@ -77,6 +77,7 @@ uint64_t session__span_floor(const struct session *s, uint32_t id);
 
 /* session_record.c: nothing happens without a recording. */
 int session__prepare_recording(struct session *s, struct err *e);
+int session__configure_recording(struct session *s, struct err *e); /* before loading */
 int session__start_recording(struct session *s, struct err *e);
 int session__publish_slow(struct session *s, struct err *e);
 void session__record_spans(struct session *s); /* before their probes are armed */

@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 
@@ -31,6 +33,37 @@ struct recorded {
 	size_t nbuild_ids;
 };
 
+/* Can a recording go there? */
+static int check_path(const char *path, struct err *e)
+{
+	char *dir, *slash;
+	struct stat st;
+	int err = 0;
+
+	if (!stat(path, &st)) {
+		if (S_ISDIR(st.st_mode))
+			return err_set(e, -EISDIR, "-o %s: is a directory", path);
+		if (!S_ISREG(st.st_mode))
+			return err_set(e, -EINVAL, "-o %s: is no regular file", path);
+		if (access(path, W_OK))
+			return err_set(e, -errno, "-o %s: %s", path, strerror(errno));
+		return 0;
+	}
+	if (errno != ENOENT || !*path)
+		return err_set(e, *path ? -errno : -EINVAL, "-o %s: %s", path,
+			       *path ? strerror(errno) : "no name");
+	dir = strdup(path);
+	if (!dir)
+		return err_set(e, -ENOMEM, "out of memory");
+	slash = strrchr(dir, '/');
+	if (slash)
+		slash[slash == dir] = '\0';
+	if (access(slash ? dir : ".", W_OK | X_OK))
+		err = err_set(e, -errno, "-o %s: %s: %s", path, slash ? dir : ".", strerror(errno));
+	free(dir);
+	return err;
+}
+
 int session__prepare_recording(struct session *s, struct err *e)
 {
 	const struct record_opts *o = &s->o.record;
@@ -40,9 +73,36 @@ int session__prepare_recording(struct session *s, struct err *e)
 	s->recorded = calloc(1, sizeof(*s->recorded));
 	if (!s->recorded)
 		return err_set(e, -ENOMEM, "out of memory");
-	if (o->shown && stream__check_path(o->shown, e))
+	if (o->shown && check_path(o->shown, e))
 		return -EINVAL;
-	return stream__check_path(o->path, e);
+	return check_path(o->path, e);
+}
+
+int session__configure_recording(struct session *s, struct err *e)
+{
+	const struct record_opts *o = &s->o.record;
+	struct qbpf_bpf *skel = s->skel;
+	__u32 spans = (__u32)s->span_room + 1;
+	bool on = o->path, slow = on && o->nslow;
+	int err = 0;
+
+	bpf_map__set_autocreate(skel->maps.stream, on);
+	bpf_map__set_autocreate(skel->maps.stream_counts, on);
+	bpf_map__set_autocreate(skel->maps.slow_limits, slow);
+	bpf_map__set_autocreate(skel->maps.histories, slow);
+	if (!on)
+		return 0;
+	bpf_program__set_autoload(skel->progs.on_stream_end, true);
+	skel->rodata->cfg_stream = true;
+	skel->rodata->cfg_stream_wake = o->ring_bytes / 4;
+	skel->rodata->cfg_sample = o->sample;
+	skel->rodata->cfg_slow = slow;
+	err = bpf_map__set_max_entries(skel->maps.stream, (__u32)o->ring_bytes);
+	if (!err)
+		err = bpf_map__set_max_entries(skel->maps.stream_counts, spans);
+	if (!err)
+		err = bpf_map__set_max_entries(skel->maps.slow_limits, spans);
+	return err ? err_set(e, err, "cannot size the ring: %s", strerror(-err)) : 0;
 }
 
 void session__free_recording(struct session *s)
@@ -409,10 +469,12 @@ int session__snap_recording(struct session *s, struct snapshot *snap)
 	for (size_t i = 0; i < snap->nspans && !err; i++) {
 		struct snap_recorded *r = &snap->spans[i].recorded;
 
-		r->held = stream__held(s->stream, (uint32_t)i + 1, &counts[i]);
-		r->lost = counts[i].lost + counts[i].streamed - r->held;
-		r->skipped = counts[i].skipped;
-		r->over = counts[i].over;
+		const struct stream_count *c = &counts[i + 1];
+
+		r->held = stream__held(s->stream, (uint32_t)i + 1, c);
+		r->lost = c->lost + c->streamed - r->held;
+		r->skipped = c->skipped;
+		r->over = c->over;
 	}
 	free(counts);
 	if (err)
@@ -421,6 +483,18 @@ int session__snap_recording(struct session *s, struct snapshot *snap)
 	if (stream__fault(s->stream) && !snap->recording_fault)
 		snap->recording_fault = strdup(strerror(stream__fault(s->stream)));
 	return put_note(s, snap);
+}
+
+/* No span was counted with them, so no figure would tell. */
+static void tell_unnamed_losses(const struct session *s)
+{
+	struct stream_count none = {0};
+
+	if (!stream__counts(s->stream, &none, 0) && none.lost)
+		log_warn(
+		    "%llu ends of threads and spans that those had open found the ring full: the "
+		    "recording lacks them",
+		    (unsigned long long)none.lost);
 }
 
 int session__finish_recording(struct session *s, struct snapshot *snap, struct err *e)
@@ -433,6 +507,7 @@ int session__finish_recording(struct session *s, struct snapshot *snap, struct e
 
 	if (!s->stream)
 		return 0;
+	tell_unnamed_losses(s);
 	log_dbg("the ring's reader was woken %llu times",
 		(unsigned long long)stream__wakeups(s->stream));
 	counts = counted(snap);

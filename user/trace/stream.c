@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -53,7 +52,6 @@ struct stream {
 	uint32_t nmappings;
 	unsigned char *nodes; /* bits by id: written */
 	size_t nnodes;	      /* bits that there are */
-	struct qbpf_stream_counts *percpu;
 	int cpus;
 	uint64_t taken; /* records of this look */
 	uint64_t start_ns, second_ns, clock_ns;
@@ -63,61 +61,6 @@ struct stream {
 	bool slow, iterating, closed;
 	_Atomic int fault;
 };
-
-int stream__check_path(const char *path, struct err *e)
-{
-	char *dir, *slash;
-	struct stat st;
-	int err = 0;
-
-	if (!stat(path, &st)) {
-		if (S_ISDIR(st.st_mode))
-			return err_set(e, -EISDIR, "-o %s: is a directory", path);
-		if (!S_ISREG(st.st_mode))
-			return err_set(e, -EINVAL, "-o %s: is no regular file", path);
-		if (access(path, W_OK))
-			return err_set(e, -errno, "-o %s: %s", path, strerror(errno));
-		return 0;
-	}
-	if (errno != ENOENT || !*path)
-		return err_set(e, *path ? -errno : -EINVAL, "-o %s: %s", path,
-			       *path ? strerror(errno) : "no name");
-	dir = strdup(path);
-	if (!dir)
-		return err_set(e, -ENOMEM, "out of memory");
-	slash = strrchr(dir, '/');
-	if (slash)
-		slash[slash == dir] = '\0';
-	if (access(slash ? dir : ".", W_OK | X_OK))
-		err = err_set(e, -errno, "-o %s: %s: %s", path, slash ? dir : ".", strerror(errno));
-	free(dir);
-	return err;
-}
-
-int stream__configure(struct qbpf_bpf *skel, const struct record_opts *o, size_t span_room,
-		      struct err *e)
-{
-	bool on = o->path, slow = on && o->nslow;
-	int err = 0;
-
-	bpf_map__set_autocreate(skel->maps.stream, on);
-	bpf_map__set_autocreate(skel->maps.stream_counts, on);
-	bpf_map__set_autocreate(skel->maps.slow_limits, slow);
-	bpf_map__set_autocreate(skel->maps.histories, slow);
-	if (!on)
-		return 0;
-	bpf_program__set_autoload(skel->progs.on_stream_end, true);
-	skel->rodata->cfg_stream = true;
-	skel->rodata->cfg_stream_wake = o->ring_bytes / 4;
-	skel->rodata->cfg_sample = o->sample;
-	skel->rodata->cfg_slow = slow;
-	err = bpf_map__set_max_entries(skel->maps.stream, (__u32)o->ring_bytes);
-	if (!err)
-		err = bpf_map__set_max_entries(skel->maps.stream_counts, span_room + 1);
-	if (!err)
-		err = bpf_map__set_max_entries(skel->maps.slow_limits, span_room + 1);
-	return err ? err_set(e, err, "cannot size the ring: %s", strerror(-err)) : 0;
-}
 
 /* --- records ------------------------------------------------------------------------------------ */
 
@@ -233,18 +176,19 @@ static void put_event(struct stream *s, const struct qbpf_record *r)
 static void take_record(struct stream *s, const struct qbpf_record *r)
 {
 	if (r->type == QBPF_RECORD_EXIT || r->type == QBPF_RECORD_EXEC) {
+		bool exec = r->type == QBPF_RECORD_EXEC;
 		char comm[sizeof(r->comm) + 1] = "";
 
 		memcpy(comm, r->comm, sizeof(r->comm));
-		note_fault(s, roster__thread_end(s->roster, r->tid, r->end_ns, comm));
-		if (r->type == QBPF_RECORD_EXEC)
-			note_fault(s, roster__process_exec(s->roster, r->tgid));
+		note_fault(s, roster__thread_end(s->roster, r->tid, r->end_ns, exec ? NULL : comm));
+		if (exec)
+			note_fault(s, roster__process_exec(s->roster, r->tgid, comm));
 		return;
 	}
 	if (!r->span || r->span > s->nspans || r->type > QBPF_RECORD_OPEN)
 		return;
 	if (r->type != QBPF_RECORD_OPEN)
-		s->spans[r->span].streamed++;
+		__atomic_fetch_add(&s->spans[r->span].streamed, 1, __ATOMIC_RELAXED);
 	put_event(s, r);
 }
 
@@ -267,26 +211,28 @@ static bool take_batch(struct stream *s)
 
 /* --- once a second ------------------------------------------------------------------------------ */
 
-static int read_counts(struct stream *s, struct stream_count *out, size_t n)
+/* Without the lock, which is held for as long as a slow disk takes. out[0 .. n] by span id. */
+static int read_counts(const struct stream *s, struct stream_count *out, size_t n)
 {
-	int fd = bpf_map__fd(s->skel->maps.stream_counts);
+	struct qbpf_stream_counts *percpu = calloc((size_t)s->cpus, sizeof(*percpu));
+	int fd = bpf_map__fd(s->skel->maps.stream_counts), err = percpu ? 0 : -ENOMEM;
 
-	for (__u32 id = 1; id <= n; id++) {
-		struct stream_count *c = &out[id - 1];
+	for (__u32 id = 0; id <= n && !err; id++) {
+		struct stream_count *c = &out[id];
 		int64_t skipped = s->spans[id].adjust;
-		int err = bpf_map_lookup_elem(fd, &id, s->percpu);
 
-		if (err)
-			return err;
-		*c = (struct stream_count){.streamed = s->spans[id].streamed};
-		for (int i = 0; i < s->cpus; i++) {
-			c->lost += s->percpu[i].lost;
-			c->over += s->percpu[i].over;
-			skipped += s->percpu[i].skipped;
+		err = bpf_map_lookup_elem(fd, &id, percpu);
+		*c = (struct stream_count){
+		    .streamed = __atomic_load_n(&s->spans[id].streamed, __ATOMIC_RELAXED)};
+		for (int i = 0; i < s->cpus && !err; i++) {
+			c->lost += percpu[i].lost;
+			c->over += percpu[i].over;
+			skipped += percpu[i].skipped;
 		}
 		c->skipped = skipped > 0 ? (uint64_t)skipped : 0;
 	}
-	return 0;
+	free(percpu);
+	return err;
 }
 
 /* What waits in a history counts as skipped and may yet be recorded: with --slow, that is told at
@@ -296,10 +242,10 @@ static void put_losses(struct stream *s, uint64_t from_ns, uint64_t to_ns, bool 
 	struct stream_count *counts = calloc(s->nspans + 1, sizeof(*counts));
 	int err = counts ? read_counts(s, counts, s->nspans) : -ENOMEM;
 
-	for (size_t i = 0; i < s->nspans && !err; i++) {
-		struct span_state *st = &s->spans[i + 1];
+	for (size_t i = 1; i <= s->nspans && !err; i++) {
+		struct span_state *st = &s->spans[i];
 		struct trace_loss row = {
-		    .span = (uint32_t)i + 1,
+		    .span = (uint32_t)i,
 		    .source = SOURCE_BPF,
 		    .from_ns = from_ns,
 		    .to_ns = to_ns,
@@ -432,8 +378,7 @@ int stream__start(struct qbpf_bpf *skel, const struct record_opts *o, const stru
 	if (s->cpus < 1)
 		goto out;
 	s->spans = calloc(span_room + 1, sizeof(*s->spans));
-	s->percpu = calloc((size_t)s->cpus, sizeof(*s->percpu));
-	if (!s->spans || !s->percpu)
+	if (!s->spans)
 		goto out;
 	err = trace_writer__new(o->path, meta, &s->w, e);
 	if (err)
@@ -471,7 +416,6 @@ void stream__free(struct stream *s)
 		close(s->stopfd);
 	pthread_mutex_destroy(&s->lock);
 	free(s->spans);
-	free(s->percpu);
 	free(s->nodes);
 	free(s->shown);
 	free(s);
@@ -590,9 +534,9 @@ int stream__finish(struct stream *s, uint64_t end_ns, const uint64_t *counted, s
 	for (size_t i = 0; i < s->nspans && !err; i++)
 		rows[i] = (struct trace_count){
 		    .counted = i < n ? counted[i] : 0,
-		    .streamed = counts[i].streamed,
-		    .lost = counts[i].lost,
-		    .skipped = counts[i].skipped,
+		    .streamed = counts[i + 1].streamed,
+		    .lost = counts[i + 1].lost,
+		    .skipped = counts[i + 1].skipped,
 		};
 	put_losses(s, s->second_ns, end_ns, true);
 	put_clock(s, end_ns);
@@ -609,14 +553,9 @@ int stream__finish(struct stream *s, uint64_t end_ns, const uint64_t *counted, s
 	return -s->fault;
 }
 
-int stream__counts(struct stream *s, struct stream_count *out, size_t n)
+int stream__counts(const struct stream *s, struct stream_count *out, size_t n)
 {
-	int err;
-
-	pthread_mutex_lock(&s->lock);
-	err = read_counts(s, out, n < s->nspans ? n : s->nspans);
-	pthread_mutex_unlock(&s->lock);
-	return err;
+	return read_counts(s, out, n < s->room ? n : s->room);
 }
 
 uint64_t stream__held(const struct stream *s, uint32_t span, const struct stream_count *c)

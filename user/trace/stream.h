@@ -3,7 +3,7 @@
  * Recording: a thread that takes records from the BPF ring and hands them to the trace's writer,
  * with the tables that they lead to, losses and clocks. session_record.c tells it of the session.
  *
- *	stream__configure (before loading) -> stream__start -> stream__stop -> stream__finish
+ *	stream__start -> stream__stop -> stream__finish
  *
  * A fault of the disk ends the recording and nothing else: records are taken and counted as lost
  * from there on. Only stream__fault tells.
@@ -28,13 +28,6 @@ struct stream_count {
 
 struct stream;
 
-/* Can a recording go there? One line with -EISDIR, -ENOENT, -EACCES ... when not. */
-int stream__check_path(const char *path, struct err *e);
-
-/* Sizes of maps and knobs, with the programs open and not yet loaded. */
-int stream__configure(struct qbpf_bpf *skel, const struct record_opts *o, size_t span_room,
-		      struct err *e);
-
 /* Creates the file and starts the thread. The probes may be armed, nothing counts yet. */
 int stream__start(struct qbpf_bpf *skel, const struct record_opts *o, const struct trace_meta *meta,
 		  size_t span_room, struct stream **out, struct err *e);
@@ -55,8 +48,9 @@ int stream__stop(struct stream *s, uint64_t end_ns, struct err *e);
 int stream__finish(struct stream *s, uint64_t end_ns, const uint64_t *counted, size_t n,
 		   const void *aggregates, size_t aggregates_len, struct err *e);
 
-/* Read now from the kernel's counters; exact after stop. out[n] by span id - 1. */
-int stream__counts(struct stream *s, struct stream_count *out, size_t n);
+/* As they are now; exact after stop. out[0 .. n] by span id, zeroed by the caller; 0 is what belongs
+ * to none: ends of threads and what they had open. */
+int stream__counts(const struct stream *s, struct stream_count *out, size_t n);
 /* Of a span that is in the file: after finish exactly, before as far as the disk has not refused. */
 uint64_t stream__held(const struct stream *s, uint32_t span, const struct stream_count *c);
 uint64_t stream__bytes(const struct stream *s);
