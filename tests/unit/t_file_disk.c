@@ -53,7 +53,8 @@ static int events(struct trace_writer *w, uint64_t n)
 	return err;
 }
 
-static void check_file(const char *file, bool clean, uint64_t least, uint64_t most)
+/* Events in the file, all of which can be read. */
+static uint64_t read_file(const char *file, bool clean)
 {
 	const struct event *batch;
 	struct trace_reader *r;
@@ -72,8 +73,13 @@ static void check_file(const char *file, bool clean, uint64_t least, uint64_t mo
 	/* It ends with a whole block: nothing torn was left behind. */
 	if (!clean)
 		assert_int_equal(trace_reader__info(r)->cut_at, trace_reader__info(r)->file_bytes);
-	assert_in_range(total, least, most);
 	trace_reader__free(r);
+	return total;
+}
+
+static void check_file(const char *file, bool clean, uint64_t least, uint64_t most)
+{
+	assert_in_range(read_file(file, clean), least, most);
 }
 
 /* The error stays, every call tells of it, and nothing goes to the file any more. */
@@ -100,8 +106,11 @@ static void check_sticky(struct trace_writer *w, const char *file, int want)
 	assert_non_null(strstr(e.text, strerror(-want)));
 	assert_int_equal(trace_writer__bytes(w), bytes);
 	assert_int_equal(stat(file, &st), 0);
-	if (S_ISREG(st.st_mode))
+	if (S_ISREG(st.st_mode)) {
 		assert_int_equal(st.st_size, bytes);
+		assert_int_equal(trace_writer__held(w, 1), read_file(file, false));
+	}
+	assert_int_equal(trace_writer__held(w, 2), 0);
 	trace_writer__free(w);
 }
 

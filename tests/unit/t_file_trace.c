@@ -554,6 +554,67 @@ static void t_bounded_buffers(void **state)
 	trace_reader__free(r);
 }
 
+/* Blocks beyond 4 GiB, by their headers and by the index; what lies between takes no room. */
+static void t_beyond_4_gib(void **state)
+{
+	struct event_codec *c = event_codec__new();
+	struct event ev = span_event(2, 100, 105);
+	struct bytes raw = {0};
+	struct trace_block h;
+	struct build b;
+
+	(void)state;
+	assert_non_null(c);
+	assert_int_equal(event_codec__encode(c, &ev, 1, &raw, &h), 0);
+	for (int clean = 0; clean < 2; clean++) {
+		struct trace_block hole = {.magic = TRACE_BLOCK_MAGIC,
+					   .type = 99,
+					   .raw_len = TRACE_RAW_MAX,
+					   .stored_len = TRACE_RAW_MAX};
+		FILE *f = fopen(path, "w");
+		struct trace_reader *r;
+		struct event *all;
+		uint64_t front;
+		size_t n;
+
+		assert_non_null(f);
+		build__start(&b);
+		build__tables(&b, 2, 3);
+		front = b.file.n;
+		assert_int_equal(fwrite(b.file.p, 1, front, f), front);
+		for (int i = 0; i < 260; i++) {
+			struct trace_index_entry entry = {
+			    .off = (uint64_t)ftello(f), .stored_len = TRACE_RAW_MAX, .type = 99};
+
+			hole.seq = b.seq++;
+			hole.header_crc =
+			    trace_crc(&hole, offsetof(struct trace_block, header_crc));
+			assert_int_equal(fwrite(&hole, 1, sizeof(hole), f), sizeof(hole));
+			assert_int_equal(fseeko(f, TRACE_RAW_MAX, SEEK_CUR), 0);
+			build__must(!bytes__append(&b.index, &entry, sizeof(entry)));
+		}
+		b.before = (uint64_t)ftello(f) - front;
+		assert_true(b.before > 1ull << 32);
+		build__block(&b, h, raw.p, raw.n);
+		if (clean)
+			build__finish(&b, 2);
+		assert_int_equal(fwrite(b.file.p + front, 1, b.file.n - front, f),
+				 b.file.n - front);
+		assert_int_equal(fclose(f), 0);
+		r = open_trace();
+		assert_int_equal(trace_reader__info(r)->clean, clean);
+		assert_int_equal(trace_reader__info(r)->unknown_blocks, 260);
+		all = collect(r, 2, true, &n);
+		assert_int_equal(n, 1);
+		assert_memory_equal(all, &ev, sizeof(ev));
+		free(all);
+		trace_reader__free(r);
+		build__free(&b);
+	}
+	event_codec__free(c);
+	free(raw.p);
+}
+
 /* A trace with nothing in it. */
 static void t_empty(void **state)
 {
@@ -594,9 +655,9 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    CASE(t_tables),	     CASE(t_refused),  CASE(t_order),	   CASE(t_between),
-	    CASE(t_flush),	     CASE(t_no_flush), CASE(t_aggregates), CASE(t_many_blocks),
-	    CASE(t_bounded_buffers), CASE(t_empty),
+	    CASE(t_tables),	     CASE(t_refused),	   CASE(t_order),      CASE(t_between),
+	    CASE(t_flush),	     CASE(t_no_flush),	   CASE(t_aggregates), CASE(t_many_blocks),
+	    CASE(t_bounded_buffers), CASE(t_beyond_4_gib), CASE(t_empty),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,7 @@ struct build {
 	uint64_t seq, nevents;
 	uint32_t nentries; /* in `table` */
 	int compress;
+	uint64_t before; /* bytes of the file that are not in `file` */
 };
 
 static inline void build__must(int ok)
@@ -58,7 +59,7 @@ static inline void build__raw(struct build *b, struct trace_block *h, const void
 static inline void build__block(struct build *b, struct trace_block h, const void *payload,
 				size_t len)
 {
-	struct trace_index_entry entry = {.off = b->file.n,
+	struct trace_index_entry entry = {.off = b->before + b->file.n,
 					  .start_ns = h.start_ns,
 					  .end_ns = h.end_ns,
 					  .thread = h.thread,
@@ -130,7 +131,7 @@ static inline void build__finish(struct build *b, uint32_t nspans)
 	for (uint32_t i = 0; i < nspans; i++)
 		build__entry(b, BLOCK_COUNTS, 0, &none);
 	build__flush(b, BLOCK_COUNTS);
-	index_off = b->file.n;
+	index_off = b->before + b->file.n;
 	h.count = (uint32_t)(b->index.n / sizeof(struct trace_index_entry));
 	h.raw_len = h.stored_len = (uint32_t)b->index.n;
 	build__raw(b, &h, b->index.p);

@@ -6,6 +6,10 @@
  *
  * A file without a clean end is read up to its last whole block (info->clean). Anything else that is
  * wrong is an error, one line that names the offset.
+ *
+ * Of what comes out, spans and threads are in the tables, and a node's parent is a node of a lower
+ * id. Times are as recorded: of a damaged recording an event may end before it starts, begin before
+ * its parent, or have a child_ns above its duration; and an event's node need not be in the table.
  */
 #ifndef QBPF_FILE_READER_H
 #define QBPF_FILE_READER_H

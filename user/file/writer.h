@@ -15,12 +15,15 @@
 
 struct trace_writer;
 
-/* Creates the file (mode 0644 less umask; to the user behind sudo, see SUDO_UID) and writes meta.
- * An existing regular file is replaced only once the first block is written. */
+/* Creates the file (mode 0644 less umask; to the user behind sudo, see SUDO_UID). Nothing is
+ * written before the first flush or full block: an existing regular file is replaced only then, and
+ * a file that was created for nothing is removed by trace_writer__free. */
 int trace_writer__new(const char *path, const struct trace_meta *meta, struct trace_writer **out,
 		      struct err *e);
 
-/* Append to a table: ids follow from the order. Strings are copied. 0 or a negative errno. */
+/* Append to a table: ids follow from the order. Strings are copied. 0 or a negative errno: -EINVAL,
+ * without any effect, for an entry that leads to what was not handed in before (a span, a mapping, an
+ * index that is not next, a node's id that is not above its parent's). */
 int trace_writer__span(struct trace_writer *w, const struct trace_span *s);
 int trace_writer__probe(struct trace_writer *w, const struct trace_probe *p);
 int trace_writer__mapping(struct trace_writer *w, const struct trace_mapping *m);
@@ -33,7 +36,8 @@ int trace_writer__clock(struct trace_writer *w, const struct trace_clock *c);
 /* Events of one thread in the order in which they ended; threads in any order. */
 int trace_writer__event(struct trace_writer *w, const struct event *ev);
 
-/* What has been handed in goes to the disk now: once a second, so that a crash costs no more. */
+/* What has been handed in goes to the writer's thread now, and from there to the disk without a
+ * wait for it: once a second, so that a crash costs no more. */
 int trace_writer__flush(struct trace_writer *w);
 
 /* An opaque state of the kernel's sums; the last one in the file counts. */
