@@ -421,19 +421,21 @@ static void t_misfits(void **state)
 	     "rule 1: order:size: the figure is no time, the limit is one"},
 	    {"on_tick p50 < 3", 0,
 	     "rule 1: on_tick: the figure is a time: the limit needs a unit (ns us ms s)"},
-	    {"other:* share < 3%", 0,
-	     "rule 1: other:*: a keyed span nests in nothing: it has no self time and no share"},
+	    {"other:* share < 3%", 1, NULL},
+	    {"other:alpha share < 3%", 0,
+	     "rule 1: other:alpha: a keyed span nests in nothing: it has no self time and no "
+	     "share"},
 	    {"on_tick/alpha lost == 0", 0,
 	     "rule 1: on_tick/alpha: told by span, not by place in the tree"},
 	};
 	struct side *s = doc();
+	struct budget b = {0};
+	struct check *c;
+	struct err e;
 	struct check_opts o = {.confidence = 0.99};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct budget b = {0};
-		struct check *c;
-		struct err e;
 		int err;
 
 		assert_int_equal(budget__add(&b, cases[i].rule, &e), 0);
@@ -445,6 +447,14 @@ static void t_misfits(void **state)
 		check__free(c);
 		budget__clear(&b);
 	}
+	/* A glob that fits nothing is broken, as one that matches nothing. */
+	assert_int_equal(budget__add(&b, "other:* share < 3%", &e), 0);
+	assert_int_equal(check__run(&b, s, &o, &c, &e), 0);
+	assert_int_equal(c->cases[0].verdict, CHECK_BROKEN);
+	assert_string_equal(c->cases[0].why,
+			    "a keyed span nests in nothing: it has no self time and no share");
+	check__free(c);
+	budget__clear(&b);
 	side__free(s);
 }
 

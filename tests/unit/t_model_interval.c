@@ -47,12 +47,19 @@ static void t_binomial(void **state)
 
 static void t_student(void **state)
 {
+	struct confidence sure;
+
 	(void)state;
 	assert_float_equal(t_quantile(0.975, INFINITY), 1.959964, 1e-5);
 	assert_float_equal(t_quantile(0.995, INFINITY), 2.575829, 1e-5);
 	assert_float_equal(t_quantile(0.975, 10), 2.228139, 1e-5);
 	assert_float_equal(t_quantile(0.995, 31), 2.744042, 1e-5);
 	assert_float_equal(t_quantile(0.005, 31), -2.744042, 1e-5);
+	for (int df = 1; df < INTERVAL_WINDOWS; df++)
+		assert_float_equal(c99.t[df] / t_quantile(0.995, df), 1, 1e-5);
+	confidence__init(&sure, 1 - 1e-7);
+	for (int df = 1; df < INTERVAL_WINDOWS; df++)
+		assert_float_equal(sure.t[df] / t_quantile(1 - 0.5e-7, df), 1, 2e-3);
 }
 
 static void t_ranks(void **state)

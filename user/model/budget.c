@@ -266,6 +266,31 @@ static int read_lines(struct budget *b, const char *text, size_t len, const char
 	return err;
 }
 
+/* All of f and a zero byte. */
+static int read_all(FILE *f, char **text, size_t *len)
+{
+	size_t cap = 0, n;
+	char *p;
+
+	*text = NULL;
+	*len = 0;
+	do {
+		if (*len + 1 >= cap) {
+			cap = cap ? cap * 2 : 4096;
+			if (cap > FILE_MAX)
+				return -EFBIG;
+			p = realloc(*text, cap);
+			if (!p)
+				return -ENOMEM;
+			*text = p;
+		}
+		n = fread(*text + *len, 1, cap - 1 - *len, f);
+		*len += n;
+	} while (n);
+	(*text)[*len] = '\0';
+	return ferror(f) ? -errno : 0;
+}
+
 int budget__read(struct budget *b, const char *path, struct err *e)
 {
 	char **files = realloc(b->files, (b->nfiles + 1) * sizeof(*files));
@@ -276,29 +301,20 @@ int budget__read(struct budget *b, const char *path, struct err *e)
 
 	if (files)
 		b->files = files;
-	text = malloc(FILE_MAX + 1);
-	if (!files || !name || !text) {
+	if (!files || !name) {
 		free(name);
-		err = err_set(e, -ENOMEM, "out of memory");
-		goto out;
+		return err_set(e, -ENOMEM, "out of memory");
 	}
 	b->files[b->nfiles++] = name;
 	f = fopen(path, "re");
-	if (!f) {
-		err = err_set(e, -errno, "%s: %s", path, strerror(errno));
-		goto out;
-	}
-	len = fread(text, 1, FILE_MAX, f);
-	text[len] = '\0';
-	if (ferror(f))
-		err = err_set(e, -errno, "%s: %s", path, strerror(errno));
-	else if (len == FILE_MAX)
-		err = err_set(e, -EFBIG, "%s: no budget is so long", path);
+	if (!f)
+		return err_set(e, -errno, "%s: %s", path, strerror(errno));
+	err = read_all(f, &text, &len);
+	if (err)
+		err_set(e, err, "%s: %s", path, strerror(-err));
 	else
 		err = read_lines(b, text, len, name, e);
-out:
-	if (f)
-		fclose(f);
+	fclose(f);
 	free(text);
 	return err;
 }

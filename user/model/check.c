@@ -211,9 +211,11 @@ static int check_rule(struct run *run, const struct rule *r)
 		err = check_item(run, r, sel.items[i]);
 		taken++;
 	}
-	if (!err && unfit && !(sel.wild && taken))
+	if (!err && unfit && !sel.wild)
 		err = err_set(run->e, -EINVAL, "%s: %.150s: %s", rule__place(place, r), r->span,
 			      unfit);
+	else if (!err && unfit && !taken)
+		err = check_nothing(run, r, unfit);
 out:
 	free(explained);
 	selection__clear(&sel);

@@ -74,11 +74,9 @@ static double t_cdf(double x, double df)
 	return x > 0 ? 1 - tail : tail;
 }
 
-double t_quantile(double p, double df)
+static double t_quantile_within(double p, double df, double lo, double hi)
 {
-	double lo = -1e6, hi = 1e6;
-
-	for (int i = 0; i < 100 && hi - lo > 1e-9; i++) {
+	while (hi - lo > 1e-9 * (1 + fabs(hi))) {
 		double mid = (lo + hi) / 2;
 
 		if (t_cdf(mid, df) < p)
@@ -89,13 +87,30 @@ double t_quantile(double p, double df)
 	return (lo + hi) / 2;
 }
 
+double t_quantile(double p, double df)
+{
+	return t_quantile_within(p, df, -1e8, 1e8);
+}
+
+/* Student's t of many degrees of freedom from the normal's (Abramowitz and Stegun 26.7.5). */
+static double t_of_many(double z, double df)
+{
+	double z2 = z * z;
+
+	return z * (1 + (z2 + 1) / 4 / df + (5 * z2 * z2 + 16 * z2 + 3) / 96 / df / df +
+		    (3 * z2 * z2 * z2 + 19 * z2 * z2 + 17 * z2 - 15) / 384 / df / df / df);
+}
+
 void confidence__init(struct confidence *c, double level)
 {
 	c->level = level;
 	c->z = t_quantile((1 + level) / 2, INFINITY);
 	c->t[0] = INFINITY;
-	for (int df = 1; df < INTERVAL_WINDOWS; df++)
-		c->t[df] = t_quantile((1 + level) / 2, df);
+	c->t[1] = t_quantile((1 + level) / 2, 1);
+	/* It falls to the normal's. */
+	for (int df = 2; df < INTERVAL_WINDOWS; df++)
+		c->t[df] = df < 32 ? t_quantile_within((1 + level) / 2, df, c->z, c->t[df - 1])
+				   : t_of_many(c->z, df);
 }
 
 /*
