@@ -4,6 +4,7 @@
  * and whenever a library is opened, and how it ends. The events are stream.c's.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -419,8 +420,10 @@ static char *describe(const struct session *s, const struct snapshot *snap, uint
 			 !o->nslow	 ? "--sample"
 			 : o->sample > 1 ? "--sample and --slow"
 					 : "--slow");
-	if (asprintf(&line, "recorded %llu spans (%.3g %% of %llu) to %s, %.1f MB%s%s",
-		     (unsigned long long)sum.held, all ? 100.0 * (double)sum.held / (double)all : 0,
+	/* Rounded down: a file that lacks something does not hold 100 %. */
+	if (asprintf(&line, "recorded %llu spans (%.4g %% of %llu) to %s, %.1f MB%s%s",
+		     (unsigned long long)sum.held,
+		     all ? floor(1e4 * (double)sum.held / (double)all) / 100 : 0,
 		     (unsigned long long)all, o->shown ? o->shown : o->path,
 		     (double)snap->recording_bytes / 1e6, lost, skipped) < 0)
 		return NULL;
