@@ -252,7 +252,8 @@ static void mean_bounds_of_buckets(const struct side_item *it, const struct conf
 	}
 	if (n > 1)
 		half = (n <= INTERVAL_WINDOWS ? c->t[n - 1] : c->z) * sqrt(sum / (n - 1) / n);
-	bounds(out, out->value - half, out->value + half);
+	bounds(out, it->class == SIDE_TIME ? fmax(out->value - half, 0) : out->value - half,
+	       out->value + half);
 }
 
 static void ratio_bounds(const double *num, const double *den, const struct confidence *c,
