@@ -468,6 +468,41 @@ def stops():
 
 
 @case
+def stopped_in_flight():
+    """two threads flat out when it stops: not one span between counted and recorded"""
+    rows = ((), ("--ring", "4K"), ("--slow", "bench:span>1us"), ("--sample", "3"))
+    for i, args in enumerate(rows):
+        env = {"QBPF_FORCE_PERF_EVENT": "1"} if i % 2 else {}
+        with folder() as d, Workload([work("w_bench"), "threads"]) as w:
+            path = os.path.join(d, "t.qbpf")
+            with attach_json(w.pid, "-u", "bench:*", "-o", path, *args, env=env) as q:
+                q.wait_ready()
+                w.go("go 30")
+                time.sleep(0.3)
+                doc = summary(q.stop())
+        t, s = doc["trace"], doc["spans"][0]
+        check(s["count"] > 1000, f"{s['count']} spans")
+        equal(t["held"] + t["lost"] + t["skipped"], s["count"], f"{args}: accounted for")
+
+
+@case
+def run_recorded():
+    """run -o records from the first instruction, and passes the child's status on"""
+    with folder() as d:
+        path, doc = os.path.join(d, "t.qbpf"), os.path.join(d, "t.json")
+        with Qbpf("run", "--json=" + doc, "-o", path, "--", work("w_record"), "mixed", 200) as q:
+            q.finish()
+        with open(doc, encoding="utf-8") as f:
+            doc = summary(f.read())
+        t = Read(path)
+        check_counts(t, doc)
+        equal(t.held("rec:outer"), 200, "rec:outer")
+        with Qbpf("run", "-o", path, "--", work("w_process"), "exit", 7) as q:
+            q.finish(code=7)
+        equal(Read(path).clean, True, "closed")
+
+
+@case
 def converted():
     """-o FILE.json, .pftrace: made of the recording, which is then taken away"""
     with folder() as d:

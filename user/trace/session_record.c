@@ -18,6 +18,7 @@
 #include "elf/maps.h"
 #include "log.h"
 #include "model/snapshot_file.h"
+#include "out/units.h"
 #include "trace/quiesce.h"
 #include "trace/session_impl.h"
 
@@ -397,12 +398,12 @@ static uint64_t *counted(const struct snapshot *snap)
 	return counts;
 }
 
-/* "recorded 986 spans (98.6 % of 1000) to tick.qbpf, 0.1 MB; lost 14: the ring was full" */
+/* "recorded 986 spans (98.6 % of 1000) to tick.qbpf, 1.2 KiB; lost 14: the ring was full" */
 static char *describe(const struct session *s, const struct snapshot *snap, uint64_t all)
 {
 	const struct record_opts *o = &s->o.record;
 	struct snap_recorded sum = {0};
-	char lost[128] = "", skipped[96] = "", *line;
+	char lost[128] = "", skipped[96] = "", size[UNIT_TEXT], *line;
 
 	for (size_t i = 0; i < snap->nspans; i++) {
 		sum.held += snap->spans[i].recorded.held;
@@ -421,11 +422,11 @@ static char *describe(const struct session *s, const struct snapshot *snap, uint
 			 : o->sample > 1 ? "--sample and --slow"
 					 : "--slow");
 	/* Rounded down: a file that lacks something does not hold 100 %. */
-	if (asprintf(&line, "recorded %llu spans (%.4g %% of %llu) to %s, %.1f MB%s%s",
+	if (asprintf(&line, "recorded %llu spans (%.4g %% of %llu) to %s, %s%s%s",
 		     (unsigned long long)sum.held,
 		     all ? floor(1e4 * (double)sum.held / (double)all) / 100 : 0,
 		     (unsigned long long)all, o->shown ? o->shown : o->path,
-		     (double)snap->recording_bytes / 1e6, lost, skipped) < 0)
+		     unit__bytes(size, snap->recording_bytes), lost, skipped) < 0)
 		return NULL;
 	return line;
 }
