@@ -215,12 +215,18 @@ $(BUILD)/tests/mktrace: $(wildcard tests/tools/mktrace*.c) $(BUILD)/libfile.a
 	$(Q)$(CC) $(CPPFLAGS) -Itests/tools $(BASE_CFLAGS) $(filter %.c %.a,$^) $(libs_file) -o $@
 $(BUILD)/tests/mktrace: $(wildcard tests/tools/mktrace*.h user/file/*.h)
 
+# What the reader finds in a trace.
+$(BUILD)/tests/trace_dump: tests/tools/trace_dump.c $(BUILD)/libfile.a
+	@mkdir -p $(@D)
+	@echo "  CC    $@"
+	$(Q)$(CC) $(CPPFLAGS) $(BASE_CFLAGS) -MMD -MP -MF $@.d $(filter %.c %.a,$^) $(libs_file) -o $@
+
 # The simulated CUDA libraries.
 include tests/cudasim/rules.mk
 include tests/cudasim/agent.mk
 
 .PHONY: tests check setup unit
-tests: all $(UNITS) $(BPFTS) $(WORKS) $(DRIVERS) $(BUILD)/tests/mktrace cudasim $(AGENT_TESTS)
+tests: all $(UNITS) $(BPFTS) $(WORKS) $(DRIVERS) $(BUILD)/tests/mktrace $(BUILD)/tests/trace_dump cudasim $(AGENT_TESTS)
 
 setup:
 	@scripts/setup.sh
