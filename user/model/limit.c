@@ -276,7 +276,7 @@ static const char *binary(struct quantity *a, const struct quantity *b, enum op_
 const char *limit__eval(const struct limit *l, bool want_time, const struct quantity *baseline,
 			struct quantity *out)
 {
-	struct quantity stack[OPS_MAX], *top = stack;
+	struct quantity stack[OPS_MAX] = {{0}}, *top = stack;
 
 	for (size_t i = 0; i < l->n; i++) {
 		const struct op *op = &l->ops[i];
@@ -304,7 +304,7 @@ const char *limit__eval(const struct limit *l, bool want_time, const struct quan
 			}
 		}
 	}
-	*out = top[-1];
+	*out = stack[0];
 	if (!isfinite(out->value)) {
 		out->value = NAN;
 		return "the limit is beyond any number";
