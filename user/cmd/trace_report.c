@@ -119,14 +119,9 @@ static int parse(struct report_args *a, int argc, char **argv)
 
 	optind = 0;
 	opterr = 0;
-	for (;;) {
-		int at = optind ? optind : 1;
-
-		c = getopt_long(argc, argv, ":h", options, NULL);
-		if (c == -1)
-			break;
+	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
 		if (c == '?' || c == ':')
-			return compare__bad_option("report", argv[c == ':' ? optind - 1 : at], c);
+			return compare__bad_option("report", argv[optind - 1], c);
 		err = take_option(a, c);
 		if (err)
 			return err;
