@@ -13,7 +13,7 @@
 
 #include "log.h"
 
-/* A target that uses so much of a CPU has it to itself, if there is another. */
+/* A CPU of which the target uses so much, of what it uses of its busiest, is left to it. */
 #define BUSY_PCT 25
 
 struct task_time {
@@ -143,7 +143,7 @@ static void add_process(struct placement *p, pid_t pid)
 
 		if (d->d_name[0] == '.' || !read_task(pid, d->d_name, &t.ticks, &cpu))
 			continue;
-		was = bsearch(&t, p->before, p->nbefore, sizeof(t), by_tid);
+		was = p->nbefore ? bsearch(&t, p->before, p->nbefore, sizeof(t), by_tid) : NULL;
 		if (cpu < CPU_SETSIZE)
 			p->used[cpu] += was && was->ticks <= t.ticks ? t.ticks - was->ticks : 0;
 		if (p->ntasks == p->cap_tasks) {
@@ -186,17 +186,17 @@ static void choose(const struct placement *p, cpu_set_t *set)
 
 void placement__update(struct placement *p, const pid_t *pids, size_t n)
 {
-	struct task_time *before = p->before;
+	bool first = !p->before;
 	cpu_set_t set;
 
 	if (p->cpu != PLACEMENT_AUTO || CPU_COUNT(&p->allowed) < 2)
 		return;
 	memset(p->used, 0, CPU_SETSIZE * sizeof(*p->used));
-	p->ntasks = 0;
 	for (size_t i = 0; i < n; i++)
 		add_process(p, pids[i]);
-	qsort(p->tasks, p->ntasks, sizeof(*p->tasks), by_tid);
-	if (before) {
+	if (p->ntasks)
+		qsort(p->tasks, p->ntasks, sizeof(*p->tasks), by_tid);
+	if (!first) {
 		choose(p, &set);
 		if (!CPU_EQUAL(&set, &p->now) && !place_all(&set)) {
 			p->now = set;
@@ -204,10 +204,9 @@ void placement__update(struct placement *p, const pid_t *pids, size_t n)
 				CPU_COUNT(&p->allowed));
 		}
 	}
+	free(p->before);
 	p->before = p->tasks;
 	p->nbefore = p->ntasks;
-	p->tasks = before;
-	p->cap_tasks = 0;
-	free(p->tasks);
 	p->tasks = NULL;
+	p->ntasks = p->cap_tasks = 0;
 }

@@ -353,6 +353,8 @@ int session__start_recording(struct session *s, struct err *e)
 		stream__process(s->stream, (uint32_t)s->target->pids[i], meta.start_ns);
 	session__record_spans(s);
 	session__record_sites(s);
+	/* What they use from now on is compared with this. */
+	placement__update(s->placement, s->target->pids, s->target->npids);
 	return 0;
 }
 
