@@ -248,7 +248,8 @@ demo: setup
 
 bench:
 	@scripts/setup.sh --tests
-	@$(MAKE) -j$$(nproc) all $(filter $(BUILD)/tests/w_bench%,$(WORKS)) >&2
+	@$(MAKE) -j$$(nproc) all $(filter $(BUILD)/tests/w_bench%,$(WORKS)) \
+		$(addprefix $(BUILD)/tests/,w_strategy mktrace trace_dump) >&2
 	@scripts/bench.py --build $(BUILD)
 
 check-kernels: tests

@@ -4,7 +4,7 @@
 
     sudo make bench, or: sudo scripts/bench.py [--build DIR] [--rounds N] [--only WORD]
 
-Prints one JSON document on stdout (schema qbpf.bench/1) and a table on stderr. Takes about two
+Prints one JSON document on stdout (schema qbpf.bench/1) and a table on stderr. Takes about three
 minutes. Run it on an idle machine.
 
 Each figure of a span is that of one process: it runs bare, then a tool attaches, it runs again,
@@ -31,6 +31,7 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
+import bench_trace  # noqa: E402
 from bench_tools import BenchError, Bpftrace, Qbpf, Target  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -444,6 +445,7 @@ def steps(b, folder):
         ("flat", lambda: flat_out(b)),
         ("thousand", lambda: thousand(b, folder)),
         ("thousand", lambda: thousand_bpftrace(b, folder)),
+        *bench_trace.steps(b, folder, say),
     ]
 
 
@@ -451,7 +453,7 @@ def main():
     ap = argparse.ArgumentParser(description="qbpf's speed, next to bpftrace's, as JSON.")
     ap.add_argument("--build", default=os.environ.get("BUILD", os.path.join(ROOT, "build")))
     ap.add_argument("--rounds", type=int, default=5)
-    ap.add_argument("--only", default="", help="span, start, flat or thousand")
+    ap.add_argument("--only", default="", help="span, start, flat, thousand, trace or record")
     args = ap.parse_args()
     if os.geteuid():
         sys.exit("bench: needs root")
