@@ -178,8 +178,19 @@ corpus_summary() {
 	EOF
 }
 
+corpus_snapshot() {
+	# version, times, strings, one span with one octave, one node, prices
+	printf '\1\0\0\1\7\2a\0\0\0\0\0\2\1\2a\0\0\0\1\0\5\0\5\5\40\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' >"$1/snapshot-0"
+	printf '\1\1\0\1\5\5\5\5\5\0\0\1\2b\2c\0\1\2d\4\0\0\0\0\0' >>"$1/snapshot-0"
+}
+
+corpus_analysis() {
+	# eight bytes an event: two spans, one in the other, an instant, an open one
+	printf '\0\0\0\1\1\12\5\0\0\0\1\0\0\0\30\5\0\3\2\2\1\15\0\0\0\5\0\1\0\0\77\0\0' >"$1/analysis-0"
+}
+
 names=("$@")
-[ ${#names[@]} -gt 0 ] || names=(image args demangle maps code trace events budget summary)
+[ ${#names[@]} -gt 0 ] || names=(image args demangle maps code trace events budget summary snapshot analysis)
 n=0 failed=0
 echo "1..${#names[@]}"
 for name in "${names[@]}"; do
