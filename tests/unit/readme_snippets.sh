@@ -67,7 +67,7 @@ qbpf=${BUILD:-$root/build}/qbpf
 if [ ! -x "$qbpf" ]; then
 	skip "the commands' options" "qbpf is not built"
 else
-	grep -oE 'qbpf (attach|run|list|doctor) [^`|#]*' "$readme" >"$tmp/commands"
+	grep -oE 'qbpf (attach|run|report|export|diff|check|list|doctor) [^`|#]*' "$readme" >"$tmp/commands"
 	while read -r line; do
 		read -r _ command rest <<<"${line%% -- *}"
 		"$qbpf" "$command" --help >"$tmp/help"
