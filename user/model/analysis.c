@@ -297,6 +297,8 @@ static int first_pass(struct an_build *b, struct err *e)
 		return err_set(e, err, "cannot read the trace: %s", strerror(-err));
 	while ((more = trace_reader__next(b->reader, &ev, &n, e)) > 0)
 		while (n-- > 0) {
+			if (n >= 2 * AHEAD)
+				an__prefetch_early(b, &ev[n - 2 * AHEAD]);
 			if (n >= AHEAD)
 				an__prefetch(b, &ev[n - AHEAD]);
 			err = add_event(b, &ev[n]);

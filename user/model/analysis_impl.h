@@ -74,7 +74,9 @@ void an__forget_intervals(struct an_build *b, struct an_span *s);
  * The node of a span or instant. It stays at its place until the next call.
  */
 int an__node(struct an_build *b, const struct event *ev, struct an_node **out);
-/* Most of the time goes into waiting for the memory of distributions: has it fetched meanwhile. */
+/* Most of the time goes into waiting for the memory of distributions: have it fetched meanwhile, in two
+ * steps. */
+void an__prefetch_early(const struct an_build *b, const struct event *ev);
 void an__prefetch(const struct an_build *b, const struct event *ev);
 /* The span is around what comes next. */
 int an__enter(struct an_build *b, const struct event *ev, uint32_t node);

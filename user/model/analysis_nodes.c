@@ -115,19 +115,33 @@ int an__node(struct an_build *b, const struct event *ev, struct an_node **out)
 	return 0;
 }
 
+void an__prefetch_early(const struct an_build *b, const struct event *ev)
+{
+	uint32_t thread = b->opts.per_thread ? ev->thread : AN_ALL_THREADS;
+	uint32_t at = id_map__get(&b->node_at, pair(thread, ev->node));
+
+	if (at != ID_MAP_NONE && b->a.nodes[at].dist)
+		dist__prefetch_early(b->a.nodes[at].dist);
+	if (ev->span - 1 < b->info->nspans && b->a.spans[ev->span - 1].windows)
+		__builtin_prefetch(&b->a.spans[ev->span - 1].windows[b->window], 1);
+}
+
 void an__prefetch(const struct an_build *b, const struct event *ev)
 {
 	uint32_t thread = b->opts.per_thread ? ev->thread : AN_ALL_THREADS, at;
 	uint64_t ns = ev->end_ns - ev->start_ns;
+	const struct an_span *s;
 
-	if (ev->kind != EVENT_SPAN)
+	if (ev->kind != EVENT_SPAN || ev->span - 1 >= b->info->nspans)
 		return;
 	at = id_map__get(&b->node_at, pair(thread, ev->node));
 	if (at != ID_MAP_NONE && b->a.nodes[at].dist)
 		dist__prefetch(b->a.nodes[at].dist, ns);
-	if (b->node_pool != b->pool && ev->span - 1 < b->info->nspans &&
-	    b->a.spans[ev->span - 1].dist)
-		dist__prefetch(b->a.spans[ev->span - 1].dist, ns);
+	s = &b->a.spans[ev->span - 1];
+	if (b->node_pool != b->pool && s->dist)
+		dist__prefetch(s->dist, ns);
+	if (s->windows && s->windows[b->window].hist)
+		hist__prefetch(s->windows[b->window].hist);
 }
 
 int an__enter(struct an_build *b, const struct event *ev, uint32_t node)

@@ -20,6 +20,8 @@
 #include "model/dist.h"
 #include "model/rank.h"
 
+#define CACHE_LINE    64
+#define DIST_BYTES    ((sizeof(struct dist) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE)
 #define CAP_LEAST     8
 #define BITS_ALL      64
 #define BITS_FIRST    22 /* significant bits after the first loss; two fewer each time */
@@ -41,18 +43,20 @@ struct dist_pool {
 	struct dist *first;
 };
 
+/* What adding touches stands together, in one line of the cache. */
 struct dist {
-	struct dist_pool *pool; /* NULL: no bound */
-	struct dist *next, *prev;
 	struct slot *slots;
-	size_t cap; /* slots; of a hash table a power of two */
-	size_t n;   /* of them in use */
-	uint64_t count, nan;
-	uint64_t min, max; /* keys */
-	__int128 sum;	   /* NS (unsigned), INT */
-	long double fsum, flost;
+	uint32_t cap;		   /* slots; of a hash table a power of two */
+	uint32_t n;		   /* of them in use */
 	uint8_t kind, bits, shift; /* shift: of the hash; 64 - log2(cap) */
 	bool ascending;
+	uint64_t count;
+	uint64_t min, max; /* keys */
+	__int128 sum;	   /* NS (unsigned), INT */
+	uint64_t nan;
+	long double fsum, flost;
+	struct dist_pool *pool; /* NULL: no bound */
+	struct dist *next, *prev;
 };
 
 struct dist_pool *dist_pool__new(size_t max_bytes)
@@ -72,15 +76,16 @@ void dist_pool__free(struct dist_pool *p)
 static void pool_charge(struct dist *d, size_t old_cap, size_t new_cap)
 {
 	if (d->pool)
-		d->pool->used += (new_cap - old_cap) * sizeof(struct slot);
+		d->pool->used += new_cap * sizeof(struct slot) - old_cap * sizeof(struct slot);
 }
 
 struct dist *dist__new(struct dist_pool *p, enum qbpf_hist_kind kind)
 {
-	struct dist *d = calloc(1, sizeof(*d));
+	struct dist *d = aligned_alloc(CACHE_LINE, DIST_BYTES);
 
 	if (!d)
 		return NULL;
+	memset(d, 0, sizeof(*d));
 	d->kind = kind;
 	d->bits = BITS_ALL;
 	d->pool = p;
@@ -89,7 +94,7 @@ struct dist *dist__new(struct dist_pool *p, enum qbpf_hist_kind kind)
 		if (p->first)
 			p->first->prev = d;
 		p->first = d;
-		p->used += sizeof(*d);
+		p->used += DIST_BYTES;
 	}
 	return d;
 }
@@ -99,7 +104,7 @@ void dist__free(struct dist *d)
 	if (!d)
 		return;
 	if (d->pool) {
-		d->pool->used -= sizeof(*d) + d->cap * sizeof(*d->slots);
+		d->pool->used -= DIST_BYTES + d->cap * sizeof(*d->slots);
 		*(d->prev ? &d->prev->next : &d->pool->first) = d->next;
 		if (d->next)
 			d->next->prev = d->prev;
@@ -440,6 +445,11 @@ int dist__add(struct dist *d, uint64_t value, uint64_t times)
 	}
 	d->count += times;
 	return 0;
+}
+
+void dist__prefetch_early(const struct dist *d)
+{
+	__builtin_prefetch(d, 1);
 }
 
 void dist__prefetch(const struct dist *d, uint64_t value)

@@ -26,7 +26,9 @@ enum qbpf_hist_kind dist__kind(const struct dist *d);
 
 /* NS: ns; INT: as int64_t; F64: its bits. 0 or -ENOMEM. */
 int dist__add(struct dist *d, uint64_t value, uint64_t times);
-/* Has the memory that dist__add of this value will need fetched meanwhile. */
+/* Has the memory that dist__add of this value will need fetched meanwhile: the second call after the
+ * first has had time to. */
+void dist__prefetch_early(const struct dist *d);
 void dist__prefetch(const struct dist *d, uint64_t value);
 int dist__merge(struct dist *into, const struct dist *from);
 

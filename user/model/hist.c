@@ -34,6 +34,7 @@ struct octave {
 struct hist {
 	enum qbpf_hist_kind kind;
 	unsigned int n, cap;
+	unsigned int last; /* where the last value went, and the next one is likely to go */
 	struct octave *oct;
 };
 
@@ -106,9 +107,13 @@ static const struct octave *octave_find(const struct hist *h, int32_t ord)
 /* The octave of this ord, made empty (min > max) when it is new. NULL: no memory. */
 static struct octave *octave_get(struct hist *h, int32_t ord)
 {
-	unsigned int i = octave_lower_bound(h, ord);
 	struct octave *o;
+	unsigned int i;
 
+	if (h->last < h->n && h->oct[h->last].ord == ord)
+		return &h->oct[h->last];
+	i = octave_lower_bound(h, ord);
+	h->last = i;
 	if (i < h->n && h->oct[i].ord == ord)
 		return &h->oct[i];
 	if (h->n == h->cap) {
@@ -313,6 +318,14 @@ int hist__add_times(struct hist *h, uint64_t value, uint64_t times)
 	o->c.sum_lo = (uint64_t)sum;
 	o->c.sum_hi = (uint64_t)(sum >> 64);
 	return 0;
+}
+
+void hist__prefetch(const struct hist *h)
+{
+	const char *o = (const char *)&h->oct[h->last];
+
+	for (size_t at = 0; h->n && at < sizeof(struct octave); at += 64)
+		__builtin_prefetch(o + at, 1);
 }
 
 int hist__add(struct hist *h, uint64_t value)

@@ -26,6 +26,8 @@ enum qbpf_hist_kind hist__kind(const struct hist *h);
 int hist__add_cell(struct hist *h, uint16_t octave, const struct qbpf_hist_cell *cell);
 /* Adds one value (NS, INT: as int64; F64: as its bits): for tests and recorded spans. */
 int hist__add(struct hist *h, uint64_t value);
+/* Has the memory that the next one will likely need fetched meanwhile. */
+void hist__prefetch(const struct hist *h);
 int hist__add_times(struct hist *h, uint64_t value, uint64_t times);
 /* The cells themselves, in ascending order of value: what hist__add_cell takes. */
 size_t hist__octaves(const struct hist *h);
