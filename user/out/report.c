@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "out/cuda.h"
 #include "out/gpu.h"
 #include "out/report_impl.h"
 
@@ -90,6 +91,8 @@ static void put_all(struct recording *r)
 		    "instant: its intervals");
 	report__put_held(r);
 	put_trees(r);
+	if (p->s->cuda)
+		page__cuda(p, p->s->cuda, r->o->limit);
 	if (p->s->gpu)
 		page__gpu(p, p->s->gpu, r->o->limit);
 	report__put_hot(r);
