@@ -55,7 +55,7 @@ static const struct option_def defs[] = {
     {CODE_RETURNS, "returns", "auto|guard|uretprobe|ret|none", ALL, "What to trace",
      "how function ends are seen (default auto)"},
     {CODE_CUDA, "cuda", "auto|uprobe|off", ALL, "What to trace",
-     "how CUDA calls of the host are seen (default auto)"},
+     "how CUDA calls of the host are seen (default off)"},
     {CODE_CUDA_API, "cuda-api", "auto|runtime|driver|both", ALL, "What to trace",
      "which of CUDA's calls (default: the runtime's, else the driver's)"},
     {CODE_UNSAFE, "unsafe", NULL, ALL, "What to trace", "arm what preflight refuses"},
@@ -417,6 +417,7 @@ int options__parse(struct options *o, enum opt_command cmd, int argc, char **arg
 
 	memset(o, 0, sizeof(*o));
 	o->plan.max_spans = 4096;
+	o->plan.cuda = CUDA_OFF;
 	o->record.cpu = PLACEMENT_AUTO;
 	build_tables(cmd, shorts, longs);
 	opterr = 0;
