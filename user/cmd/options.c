@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "cmd/options.h"
-#include "cmd/outfile.h"
 #include "log.h"
 #include "trace/placement.h"
 
@@ -37,8 +36,6 @@ enum {
 	CODE_SAMPLE,
 	CODE_RING,
 	CODE_CPU,
-	CODE_CUDA,
-	CODE_CUDA_API,
 };
 
 #define ALL   (OPT_ATTACH | OPT_RUN | OPT_LIST)
@@ -54,10 +51,6 @@ static const struct option_def defs[] = {
      "a span by hand; a key pairs across threads"},
     {CODE_RETURNS, "returns", "auto|guard|uretprobe|ret|none", ALL, "What to trace",
      "how function ends are seen (default auto)"},
-    {CODE_CUDA, "cuda", "auto|uprobe|off", ALL, "What to trace",
-     "how CUDA calls of the host are seen (default off)"},
-    {CODE_CUDA_API, "cuda-api", "auto|runtime|driver|both", ALL, "What to trace",
-     "which of CUDA's calls (default: the runtime's, else the driver's)"},
     {CODE_UNSAFE, "unsafe", NULL, ALL, "What to trace", "arm what preflight refuses"},
     {CODE_MAX_SPANS, "max-spans", "N", ALL, "What to trace",
      "refuse a selection of more spans (default 4096)"},
@@ -241,8 +234,6 @@ static int append(const char ***list, size_t *n, const char *text)
 
 static int apply(struct options *o, int code, char *arg)
 {
-	struct outname json = {0};
-	struct err e = {{0}};
 	unsigned long n = 0;
 	double v;
 	int err;
@@ -260,18 +251,6 @@ static int apply(struct options *o, int code, char *arg)
 		err = return_way_parse(arg, &o->plan.returns);
 		if (err)
 			log_err("--returns %s: one of auto, guard, uretprobe, ret, none", arg);
-		return err;
-	case CODE_CUDA:
-		err = cuda_mode_parse(arg, &o->plan.cuda);
-		if (err || o->plan.cuda == CUDA_AGENT) {
-			log_err("--cuda %s: one of auto, uprobe, off", arg);
-			return -EINVAL;
-		}
-		return 0;
-	case CODE_CUDA_API:
-		err = cuda_api_parse(arg, &o->plan.cuda_api);
-		if (err)
-			log_err("--cuda-api %s: one of auto, runtime, driver, both", arg);
 		return err;
 	case CODE_UNSAFE:
 		o->plan.unsafe = true;
@@ -294,11 +273,8 @@ static int apply(struct options *o, int code, char *arg)
 	case CODE_MAX_OVERHEAD:
 		return parse_number("--max-overhead", arg, 0.001, &o->max_overhead_pct);
 	case 'o':
-		if (o->output || !*arg || !strcmp(arg, "-")) {
-			log_err("-o %s: %s", arg,
-				!*arg	    ? "no name"
-				: o->output ? "there can be only one"
-					    : "a recording goes to a file, not to stdout");
+		if (o->output || !*arg) {
+			log_err("-o %s: %s", arg, *arg ? "there can be only one" : "no name");
 			return -EINVAL;
 		}
 		o->output = arg;
@@ -316,12 +292,9 @@ static int apply(struct options *o, int code, char *arg)
 		o->record.cpu = (int)n;
 		return err;
 	case CODE_JSON:
-		err = outname__parse("--json", arg, &json, &e);
-		if (err)
-			log_err("%s", e.text);
 		o->json = true;
-		o->json_file = json.path;
-		return err;
+		o->json_file = arg;
+		return 0;
 	case CODE_PLAIN:
 		o->plain = true;
 		return 0;
@@ -371,16 +344,8 @@ static void build_tables(enum opt_command cmd, char *shorts, struct option *long
 
 static int check(const struct options *o, enum opt_command cmd)
 {
-	const struct outname outs[] = {{o->output ? "-o" : NULL, o->output},
-				       {o->json ? "--json" : NULL, o->json_file}};
 	struct err e = {{0}};
 
-	/* What run is given is a program's command line, and its own business. */
-	if (outname__apart(outs, 2, (const char *const *)o->rest,
-			   cmd == OPT_LIST ? (size_t)o->nrest : 0, &e)) {
-		log_err("%s", e.text);
-		return -EINVAL;
-	}
 	if (plan_opts__check(&o->plan, &e)) {
 		log_err("%s", e.text);
 		return -EINVAL;
@@ -417,7 +382,6 @@ int options__parse(struct options *o, enum opt_command cmd, int argc, char **arg
 
 	memset(o, 0, sizeof(*o));
 	o->plan.max_spans = 4096;
-	o->plan.cuda = CUDA_OFF;
 	o->record.cpu = PLACEMENT_AUTO;
 	build_tables(cmd, shorts, longs);
 	opterr = 0;

@@ -8,13 +8,10 @@
 
 #include "cmd/cmd.h"
 #include "cmd/compare.h"
-#include "cmd/outfile.h"
 #include "cmd/report.h"
 #include "log.h"
 #include "out/html.h"
 #include "out/report.h"
-#include "plan/near.h"
-#include "plan/span_name.h"
 
 #define LIMIT	     40	  /* rows of a table */
 #define HOT	     0.05 /* of the traced time */
@@ -24,7 +21,7 @@
 
 struct report_args {
 	struct report_opts report;
-	struct outname json, html;
+	struct compare_out json, html;
 	const char *root;
 };
 
@@ -88,16 +85,6 @@ static int parse_limit(const char *text, size_t *out)
 	return 0;
 }
 
-static int take_output(const char *option, struct outname *out)
-{
-	struct err e = {{0}};
-	int err = outname__parse(option, optarg, out, &e);
-
-	if (err)
-		log_err("%s", e.text);
-	return err;
-}
-
 static int take_option(struct report_args *a, int code)
 {
 	switch (code) {
@@ -115,9 +102,11 @@ static int take_option(struct report_args *a, int code)
 	case CODE_LIMIT:
 		return parse_limit(optarg, &a->report.limit);
 	case CODE_JSON:
-		return take_output("--json", &a->json);
+		a->json = (struct compare_out){true, optarg};
+		return 0;
 	case CODE_HTML:
-		return take_output("--html", &a->html);
+		a->html = (struct compare_out){true, optarg};
+		return 0;
 	default:
 		return 1; /* help */
 	}
@@ -126,7 +115,6 @@ static int take_option(struct report_args *a, int code)
 /* 0; 1: help was asked for; -EINVAL: a usage error, told. */
 static int parse(struct report_args *a, int argc, char **argv)
 {
-	struct err e = {{0}};
 	int c, err;
 
 	optind = 0;
@@ -144,10 +132,11 @@ static int parse(struct report_args *a, int argc, char **argv)
 		return -EINVAL;
 	}
 	a->report.path = argv[optind];
-	err = outname__apart((struct outname[]){a->json, a->html}, 2, &a->report.path, 1, &e);
-	if (err)
-		log_err("%s", e.text);
-	return err;
+	if (a->json.wanted && a->html.wanted && !a->json.path && !a->html.path) {
+		log_err("--json and --html cannot both go to stdout");
+		return -EINVAL;
+	}
+	return 0;
 }
 
 struct job {
@@ -179,68 +168,38 @@ static int write_html(FILE *f, const void *what)
 	return html__write(f, ((const struct job *)what)->a, NULL);
 }
 
-/* The span that was meant: *name becomes its own name. */
-static int find_span(const struct trace_info *info, const char *path, const char *option,
-		     const char **name, struct err *e)
+static int report(const struct report_args *args, struct err *e)
 {
-	struct nearest near = {.want = *name, .want_len = *name ? strnlen(*name, NEAR_MAX) : 0};
-	const char *found = NULL, *other;
-	char names[NEAR_TEXT];
-
-	for (size_t i = 0; *name && i < info->nspans; i++)
-		if (!strcmp(info->spans[i].name, *name))
-			return 0;
-	for (size_t i = 0; *name && i < info->nspans; i++) {
-		other = info->spans[i].name;
-		nearest__offer_span(&near, other);
-		if (!span_name__means(*name, other))
-			continue;
-		if (found && strcmp(found, other))
-			return err_set(e, -EINVAL, "%s %.100s: it means %.150s and %.150s", option,
-				       *name, found, other);
-		found = other;
-	}
-	nearest__join(&near, names, sizeof(names));
-	if (*name && !found)
-		return err_set(e, -ENOENT, "%.200s: there is no span %.100s in it%s%s%s", path,
-			       *name, *names ? " (did you mean " : "", names, *names ? "?)" : "");
-	*name = found;
-	return 0;
-}
-
-static int report(struct report_args *args, struct err *e)
-{
+	static const struct compare_out text = {true, NULL};
 	struct analysis_opts o = {
 	    .windows = WINDOWS,
-	    .slowest = args->html.option ? HTML_SLOWEST : 1,
+	    .slowest = args->html.wanted ? HTML_SLOWEST : 1,
 	    .tree_max = TREE_MAX,
 	    .per_thread = args->report.threads,
+	    .root = args->root,
 	};
 	struct trace_reader *r = NULL;
 	struct job j = {.args = args};
 	struct analysis *a = NULL;
-	const struct trace_info *info;
 	int err;
 
 	err = trace_reader__open(args->report.path, &r, e);
-	if (err)
-		goto out;
-	info = trace_reader__info(r);
-	err = find_span(info, args->report.path, "--span", &args->report.span, e);
-	if (!err)
-		err = find_span(info, args->report.path, "--root", &args->root, e);
-	o.root = args->root;
 	if (!err)
 		err = analysis__new(r, &o, &a, e);
 	if (err)
 		goto out;
+	if (args->report.span && !analysis__span(a, args->report.span)) {
+		err = err_set(e, -ENOENT, "%s: there is no span %s in it", args->report.path,
+			      args->report.span);
+		goto out;
+	}
 	j.a = a;
-	if (args->json.option)
-		err = outfile__write(args->json.path, write_json, &j, e);
-	if (!err && args->html.option)
-		err = outfile__write(args->html.path, write_html, &j, e);
-	if (!err && !args->json.option && !args->html.option)
-		err = outfile__write(NULL, write_text, &j, e);
+	if (args->json.wanted)
+		err = compare__write(&args->json, write_json, &j, e);
+	if (!err && args->html.wanted)
+		err = compare__write(&args->html, write_html, &j, e);
+	if (!err && !args->json.wanted && !args->html.wanted)
+		err = compare__write(&text, write_text, &j, e);
 out:
 	analysis__free(a);
 	trace_reader__free(r);
@@ -259,9 +218,8 @@ int cmd_report(int argc, char **argv)
 	}
 	if (err)
 		return EXIT_USAGE;
-	outfile__catch_signals();
 	err = report(&a, &e);
 	if (err)
-		compare__fault(&e);
+		log_err("%s", e.text);
 	return err ? EXIT_FAILED : EXIT_OK;
 }

@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -23,10 +22,9 @@
 struct item {
 	struct item *next;
 	uint16_t type;
-	uint32_t thread; /* of the block's header */
 	uint32_t count;
 	size_t cost;	      /* bytes of memory */
-	struct bytes raw;     /* entries, aggregates, GPU records */
+	struct bytes raw;     /* entries, aggregates */
 	struct event *events; /* EVENTS */
 	uint64_t end_ns;      /* END */
 };
@@ -237,7 +235,7 @@ static int make_room_for_held(struct sink *s, const struct item *it)
 
 static int write_item(struct sink *s, const struct item *it)
 {
-	struct trace_block b = {.type = it->type, .thread = it->thread, .count = it->count};
+	struct trace_block b = {.type = it->type, .thread = TRACE_NO_THREAD, .count = it->count};
 	int err;
 
 	if (it->type == BLOCK_AGGREGATES)
@@ -337,18 +335,7 @@ static int push(struct sink *s, struct item it)
 
 int sink__entries(struct sink *s, uint16_t type, uint32_t count, struct bytes raw)
 {
-	return push(s, (struct item){.type = type,
-				     .thread = TRACE_NO_THREAD,
-				     .count = count,
-				     .cost = raw.cap,
-				     .raw = raw});
-}
-
-int sink__gpu(struct sink *s, uint32_t ring, uint32_t count, struct bytes raw)
-{
-	return push(
-	    s, (struct item){
-		   .type = BLOCK_GPU, .thread = ring, .count = count, .cost = raw.cap, .raw = raw});
+	return push(s, (struct item){.type = type, .count = count, .cost = raw.cap, .raw = raw});
 }
 
 int sink__events(struct sink *s, struct event *events, size_t n, size_t cap)
@@ -392,11 +379,6 @@ static int open_file(struct sink *s)
 		s->fd = open(s->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 	if (s->fd < 0 || fstat(s->fd, &st))
 		return -errno;
-	/* File systems without locks are no reason not to record. */
-	if (flock(s->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
-		s->created = false; /* what is there is the other's */
-		return -EBUSY;
-	}
 	s->regular = S_ISREG(st.st_mode);
 	if (s->created)
 		give_to_user(s->fd);
@@ -451,9 +433,7 @@ int sink__new(const char *path, struct sink **out, struct err *e)
 		err = start_thread(s);
 	if (err) {
 		sink__free(s);
-		return err_set(e, err, "%s: %s", path,
-			       err == -EBUSY ? "another recording is being written there"
-					     : strerror(-err));
+		return err_set(e, err, "%s: %s", path, strerror(-err));
 	}
 	*out = s;
 	return 0;

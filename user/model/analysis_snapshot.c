@@ -39,11 +39,9 @@ static struct hist *hist_of(const struct dist *d)
 	return h;
 }
 
-/* What the kernel counted beside the spans that ended; its spans have the trace's ids. In the file
- * also those are open that ended with their thread, which are abandoned here. */
+/* What the kernel counted beside the spans that ended; its spans have the trace's ids. */
 static void take_counters(struct snap_span *s, const struct snap_span *kernel)
 {
-	s->open = kernel->open;
 	s->abandoned = kernel->abandoned;
 	s->orphan_ends = kernel->orphan_ends;
 	s->depth_overflow = kernel->depth_overflow;
@@ -216,14 +214,8 @@ struct snapshot *analysis__snapshot(const struct analysis *a)
 	struct snapshot *s = snapshot__new();
 
 	if (s && add_target(s, a->info) && add_spans(s, a) && add_probes(s, a->info) &&
-	    !analysis__snap_nodes(a, AN_ALL_THREADS, &s->nodes, &s->nnodes)) {
-		s->gpu = gpu_summary__get(a->gpu);
-		if (!a->kernel || !a->kernel->cuda)
-			return s;
-		s->cuda = cuda_calls__clone(a->kernel->cuda);
-		if (s->cuda)
-			return s;
-	}
+	    !analysis__snap_nodes(a, AN_ALL_THREADS, &s->nodes, &s->nnodes))
+		return s;
 	snapshot__free(s);
 	return NULL;
 }

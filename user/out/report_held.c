@@ -155,7 +155,6 @@ void report__put_held(const struct recording *r)
 	const struct analysis *a = r->a;
 	struct grid *g = grid__new(COUNT_OF(headings));
 	size_t shown = 0, all = 0;
-	bool instants = false;
 	char buf[UNIT_TEXT];
 
 	for (size_t c = 0; g && c < COUNT_OF(headings); c++)
@@ -166,7 +165,6 @@ void report__put_held(const struct recording *r)
 		if (held_whole(s))
 			continue;
 		all++;
-		instants |= r->page.order[i]->class == ROW_INSTANT;
 		if (r->o->limit && shown == r->o->limit)
 			continue;
 		shown++;
@@ -184,10 +182,6 @@ void report__put_held(const struct recording *r)
 	if (shown < all)
 		fprintf(r->page.f, "(%zu more; --json has them all)\n", all - shown);
 	grid__free(g);
-	if (instants)
-		fputs("(intervals of instants above are from one hit in the file to the next one "
-		      "in it)\n",
-		      r->page.f);
 	if (all && a->kernel)
 		put_kernel(r);
 }

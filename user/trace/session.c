@@ -96,7 +96,6 @@ void session__free(struct session *s)
 	plan__free(s->plan);
 	target__free(s->target);
 	host__free(s->host);
-	cuda_names__free(s->cuda_names);
 	free(s->key_timeouts);
 	free(s->comm);
 	free(s->exe);
@@ -145,9 +144,6 @@ static int select_and_check(struct session *s, size_t from_object, struct plan_p
 	if (s->o.plan.nfuncs || s->o.plan.nspans)
 		want |= TARGET_FUNCS;
 	err = target__read(s->target, from_object, want, e);
-	for (size_t i = from_object; !err && i < s->target->nobjects; i++)
-		if (s->target->plan_objects[i].has_cuda && s->o.plan.cuda != CUDA_OFF)
-			err = target__read_one(s->target, i, want | TARGET_FUNCS, e);
 	if (err)
 		return err;
 	err = plan_select(s->plan, &s->o.plan, s->target->plan_objects, from_object,
@@ -193,8 +189,7 @@ static int size_maps(struct session *s)
 static bool plan_uses(const struct plan *p, enum return_way way)
 {
 	for (size_t i = 0; i < p->nspans; i++)
-		if ((p->spans[i].kind == SPAN_FUNC || p->spans[i].kind == SPAN_CUDA) &&
-		    p->spans[i].way == way && p->spans[i].armed)
+		if (p->spans[i].kind == SPAN_FUNC && p->spans[i].way == way && p->spans[i].armed)
 			return true;
 	return false;
 }
@@ -232,8 +227,6 @@ static void use_multi(struct qbpf_bpf *b)
 {
 	bpf_program__set_expected_attach_type(b->progs.on_site, BPF_TRACE_UPROBE_MULTI);
 	bpf_program__set_expected_attach_type(b->progs.on_return, BPF_TRACE_UPROBE_MULTI);
-	bpf_program__set_expected_attach_type(b->progs.on_cuda, BPF_TRACE_UPROBE_MULTI);
-	bpf_program__set_expected_attach_type(b->progs.on_cuda_return, BPF_TRACE_UPROBE_MULTI);
 	bpf_program__set_expected_attach_type(b->progs.on_ldso, BPF_TRACE_UPROBE_MULTI);
 }
 
@@ -248,8 +241,6 @@ void session__measure_host(const struct host *host, struct price *out)
 	libbpf_set_print(print_libbpf);
 	if (!err && multi)
 		use_multi(b);
-	if (!err)
-		session__configure_cuda(b, false);
 	if (!err)
 		err = qbpf_bpf__load(b);
 	if (!err)
@@ -284,7 +275,6 @@ int session__load(struct session *s, struct err *e)
 	session__configure_guard(s, s->o.plan.returns == RET_GUARD && s->kernel.guard);
 	bpf_program__set_autoload(s->skel->progs.on_return_slots,
 				  s->guard || plan_uses(s->plan, RET_URETPROBE));
-	session__configure_cuda(s->skel, s->o.plan.cuda != CUDA_OFF);
 	if (s->multi)
 		use_multi(s->skel);
 	err = qbpf_bpf__load(s->skel);
@@ -300,8 +290,6 @@ int session__load(struct session *s, struct err *e)
 		return err;
 	ao.on_site = s->skel->progs.on_site;
 	ao.on_return = s->skel->progs.on_return;
-	ao.on_cuda = s->skel->progs.on_cuda;
-	ao.on_cuda_return = s->skel->progs.on_cuda_return;
 	s->armer = armer__new(&ao);
 	if (!s->armer)
 		return err_set(e, -ENOMEM, "out of memory");
@@ -317,7 +305,7 @@ int session__load(struct session *s, struct err *e)
 	return session__watch(s, e);
 }
 
-/* Where keys, values and the arguments of CUDA calls lie, for the sites from `from` on. */
+/* Where keys and values lie, for the sites from `from` on. */
 static int publish_sites(struct session *s, size_t from, struct err *e)
 {
 	for (size_t i = from; i < s->plan->nsites; i++) {
@@ -325,11 +313,6 @@ static int publish_sites(struct session *s, size_t from, struct err *e)
 		struct qbpf_site rec = {0};
 		__u32 key = i + 1;
 		int err;
-
-		err = session__publish_cuda(s, key);
-		if (err)
-			return err_set(e, err, "cannot describe a CUDA call to the kernel: %s",
-				       strerror(-err));
 
 		if (!site->has_arg || usdt_arg__to_abi(&site->arg, &rec.arg))
 			continue;
