@@ -146,12 +146,18 @@ __noinline int stream_add_slow(struct qbpf_thread *t, struct qbpf_record *r, __u
 	count_stream(r->span, skipped, 1);
 	if (!(how & (HOW_WATCHED | HOW_INSIDE)))
 		return 0;
+	/* A keyed span has no tree: what runs on its thread need not belong to it. */
+	if (r->type == QBPF_RECORD_KEYED && !(how & HOW_INSIDE)) {
+		if (slow)
+			emit_skipped(t, r);
+		return 0;
+	}
 	h = bpf_task_storage_get(&histories, bpf_get_current_task_btf(), NULL, 0);
-	if (!h || (r->type == QBPF_RECORD_KEYED && !(how & HOW_INSIDE))) {
-		/* A keyed span has no tree: what runs on its thread need not belong to it. */
+	if (!h) {
+		/* There was no memory for one: what is slow by itself is still seen. */
 		if (slow) {
 			emit_skipped(t, r);
-		} else if (!h) {
+		} else {
 			count_stream(r->span, skipped, -1);
 			count_stream(r->span, lost, 1);
 		}

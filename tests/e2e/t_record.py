@@ -367,6 +367,12 @@ def slow_keyed():
     equal(t.held("order"), n, "order")
     equal(spans(doc)["order"]["over"], n, "over the limit")
     equal((t.held("rec:outer"), t.held("rec:beat")), (0, 0), "what is not watched")
+    # Fast ones are left out, not lost, whether or not their thread has watched spans of its own.
+    for more in ((), ("--slow", "rec:outer>100s")):
+        args = ("-u", "rec:outer*", "-u", "rec:beat", "-s", KEY_SPAN, "--slow", "order>100s", *more)
+        _, doc, _, _, _ = record([work("w_record"), "mixed", n], *args)
+        order = spans(doc)["order"]
+        equal((order["lost"], order["skipped"]), (0, n), "fast orders: lost, left out")
 
 
 @case
