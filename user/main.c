@@ -62,7 +62,9 @@ int main(int argc, char **argv)
 	if (claim_standard_fds())
 		return EXIT_FAILED;
 	setlocale(LC_CTYPE, ""); /* numbers look the same everywhere */
+	/* Both are errors of a write, too, which say where. */
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	if (argc < 2) {
 		usage(stderr);
 		return EXIT_USAGE;

@@ -4,10 +4,13 @@
 """Bad input: a row for each, with its exit code, one clear line on stderr, nothing on stdout,
 and nothing left behind."""
 
+import json
 import os
 import pty
+import signal
 import subprocess
 import tempfile
+import time
 
 from harness import (
     BUILD, QBPF, ROOT, Skip, Workload, case, check, equal, main, spans, summary, work,
@@ -293,6 +296,31 @@ def json_file_fails():
         r = qbpf("attach", "-p", w.pid, "-d", "0.1", "--json=/no/such/dir/x")
         equal(r.returncode, 1, r.stderr)
         check("/no/such/dir/x" in r.stderr, r.stderr)
+
+
+@case
+def json_pipe_without_reader():
+    """--json= a named pipe that nobody reads: waits for a reader, untraced, and Ctrl-C ends it"""
+    folder = tempfile.mkdtemp(prefix="qbpf-pipe-")
+    pipe = os.path.join(folder, "pipe")
+    os.mkfifo(pipe)
+    try:
+        with Workload([work("w_process"), "busy"]) as w:
+            w.go()
+            argv = [QBPF, "attach", "-p", str(w.pid), "-d", "0.2", "--json=" + pipe]
+            p = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            time.sleep(0.5)
+            p.send_signal(signal.SIGINT)
+            equal(p.wait(10), -signal.SIGINT, "ended by the signal")
+            equal(p.stderr.read(), b"", "nothing was armed")
+            p.stderr.close()
+            p = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            with open(pipe) as f:
+                doc = json.load(f)
+            equal((p.wait(20), doc["schema"]), (0, "qbpf.summary/1"), "with a reader")
+    finally:
+        os.unlink(pipe)
+        os.rmdir(folder)
 
 
 @case

@@ -70,8 +70,8 @@ def no_half_files():
             equal(f.read(), "older", "the older file")
         equal(run("-f", fmt, os.path.join(tmp, "none.qbpf"), code=1).stdout, b"", "stdout")
     equal(sorted(os.listdir(folder)), sorted("x" + s for s in FORMATS.values()), "files")
-    p = run("-f", "csv", "-o", good.path, good.path, code=1)
-    check(b"the trace itself" in p.stderr, f"{p.stderr}")
+    p = run("-f", "csv", "-o", good.path, good.path, code=2)
+    check(b"an input" in p.stderr, f"{p.stderr}")
     Truth(good.path)  # still whole
     run("-f", "csv", "-o", "/nonexistent/x.csv", good.path, code=1)
     for fmt in FORMATS:

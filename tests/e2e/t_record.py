@@ -576,6 +576,10 @@ def usage():
             ("-o", out, "--slow", "tick>50"),
             ("-o", out, "-o", out),
             ("-o", ""),
+            ("-o", "-"),
+            ("-o", out, "--json=" + out),
+            ("-o", out + ".json", "--json=" + d + "/./t.qbpf.json"),
+            ("-o", out, "--json="),
         )
         for args in rows:
             with Qbpf("attach", "-p", os.getpid(), *args) as q:

@@ -11,6 +11,7 @@ int cmd_attach(int argc, char **argv)
 	struct session_opts so;
 	struct session *s = NULL;
 	struct record record = {0};
+	struct report report;
 	struct options o;
 	struct err e = {{0}};
 	uint64_t start_ns = now_ns();
@@ -25,7 +26,9 @@ int cmd_attach(int argc, char **argv)
 		options__clear(&o);
 		return EXIT_OK;
 	}
-	err = watch__block_signals(&e);
+	err = report__open(&report, &o, &e);
+	if (!err)
+		err = watch__block_signals(&e);
 	if (err)
 		goto out;
 	watch__session_opts(&o, &so);
@@ -38,12 +41,13 @@ int cmd_attach(int argc, char **argv)
 	err = watch__prepare(s, &o, o.wait, &e);
 	if (err)
 		goto out;
-	err = watch__loop(s, &o, NULL, NULL, start_ns, &e);
+	err = watch__loop(s, &o, &report, NULL, NULL, start_ns, &e);
 	if (!err)
 		err = record__convert(&record, &e);
 out:
 	if (err)
 		log_err("%s", e.text);
+	report__close(&report, &e);
 	session__free(s);
 	record__clear(&record);
 	options__clear(&o);

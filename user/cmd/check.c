@@ -8,6 +8,7 @@
 
 #include "cmd/cmd.h"
 #include "cmd/compare.h"
+#include "cmd/outfile.h"
 #include "log.h"
 #include "out/check.h"
 #include "out/text.h"
@@ -15,7 +16,7 @@
 struct check_args {
 	struct budget budget;
 	const char *baseline, *recording;
-	struct compare_out json, junit;
+	struct outname json, junit;
 	double confidence;
 	bool strict;
 };
@@ -51,6 +52,24 @@ static const struct option options[] = {
     {0},
 };
 
+/* No output goes over another, or over what is read. */
+static int apart(const struct check_args *a, struct err *e)
+{
+	const struct outname outs[] = {a->json, a->junit};
+	const char **ins = calloc(a->budget.n + 2, sizeof(*ins));
+	int err;
+
+	if (!ins)
+		return err_set(e, -ENOMEM, "out of memory");
+	ins[0] = a->recording;
+	ins[1] = a->baseline;
+	for (size_t i = 0; i < a->budget.n; i++)
+		ins[i + 2] = a->budget.rules[i].file;
+	err = outname__apart(outs, 2, ins, a->budget.n + 2, e);
+	free(ins);
+	return err;
+}
+
 /* 0; 1: help was asked for; -EINVAL: a usage error, told; else a failure, told. */
 static int parse(struct check_args *a, int argc, char **argv)
 {
@@ -69,9 +88,9 @@ static int parse(struct check_args *a, int argc, char **argv)
 		else if (c == CODE_STRICT)
 			a->strict = true;
 		else if (c == CODE_JUNIT)
-			a->junit = (struct compare_out){true, optarg};
+			err = outname__parse("--junit", optarg, &a->junit, &e);
 		else if (c == CODE_JSON)
-			a->json = (struct compare_out){true, optarg};
+			err = outname__parse("--json", optarg, &a->json, &e);
 		else if (c == 'h')
 			return 1;
 		else
@@ -89,6 +108,8 @@ static int parse(struct check_args *a, int argc, char **argv)
 		err = err_set(&e, -EINVAL, "a rule refers to a baseline: give --baseline FILE");
 	if (!err && a->baseline && !strcmp(a->baseline, "-") && !strcmp(a->recording, "-"))
 		err = err_set(&e, -EINVAL, "only one of recording and baseline can be stdin");
+	if (!err)
+		err = apart(a, &e);
 	if (err)
 		compare__fault(&e);
 	return err;
@@ -123,9 +144,13 @@ static int write_junit(FILE *f, const void *check)
 	return check__write_junit(f, check);
 }
 
+static bool on_stdout(const struct outname *o)
+{
+	return o->option && !o->path;
+}
+
 static int check(const struct check_args *a, enum exit_code *code, struct err *e)
 {
-	static const struct compare_out on_stdout = {true, NULL};
 	struct check_opts o = {.confidence = a->confidence, .strict = a->strict};
 	struct side *side = NULL, *baseline = NULL;
 	struct check *c = NULL;
@@ -138,12 +163,12 @@ static int check(const struct check_args *a, enum exit_code *code, struct err *e
 	o.baseline = baseline;
 	err = check__run(&a->budget, side, &o, &c, e);
 	/* The files first: they are there even when nobody reads stdout. */
-	if (!err && a->junit.wanted)
-		err = compare__write(&a->junit, write_junit, c, e);
-	if (!err && a->json.wanted)
-		err = compare__write(&a->json, write_json, c, e);
-	if (!err && !(a->json.wanted && !a->json.path))
-		err = compare__write(&on_stdout, write_text, c, e);
+	if (!err && a->junit.option)
+		err = outfile__write(a->junit.path, write_junit, c, e);
+	if (!err && a->json.option)
+		err = outfile__write(a->json.path, write_json, c, e);
+	if (!err && !on_stdout(&a->json) && !on_stdout(&a->junit))
+		err = outfile__write(NULL, write_text, c, e);
 	if (!err)
 		*code = c->counts[CHECK_BROKEN]	   ? EXIT_BROKEN
 			: c->counts[CHECK_TOO_FEW] ? EXIT_TOO_FEW
@@ -166,6 +191,7 @@ int cmd_check(int argc, char **argv)
 		fputs(help, stdout);
 		code = EXIT_OK;
 	} else if (!err) {
+		outfile__catch_signals();
 		err = check(&a, &code, &e);
 		if (err)
 			compare__fault(&e);

@@ -62,20 +62,3 @@ int compare__load(const char *path, const double *extra, size_t nextra, struct s
 	free(caveat);
 	return 0;
 }
-
-int compare__write(const struct compare_out *out, int (*write)(FILE *f, const void *what),
-		   const void *what, struct err *e)
-{
-	const char *name = out->path ? out->path : "stdout";
-	FILE *f = out->path ? fopen(out->path, "we") : stdout;
-	int err;
-
-	if (!f)
-		return err_set(e, -EIO, "%s: %s", name, strerror(errno));
-	err = write(f, what);
-	if (f != stdout && fclose(f) && !err)
-		err = -errno;
-	if (!err || (err == -EPIPE && f == stdout))
-		return 0;
-	return err_set(e, err == -EINVAL ? -EIO : err, "%s: %s", name, strerror(-err));
-}

@@ -8,13 +8,13 @@
 
 #include "cmd/cmd.h"
 #include "cmd/compare.h"
-#include "log.h"
+#include "cmd/outfile.h"
 #include "out/diff.h"
 #include "out/text.h"
 
 struct diff_args {
 	const char *old, *new;
-	struct compare_out json;
+	struct outname json;
 	struct diff_opts opts;
 	bool all;
 };
@@ -77,7 +77,7 @@ static int parse(struct diff_args *a, int argc, char **argv)
 		else if (c == 'm')
 			err = parse_change(optarg, &a->opts.min_change, &e);
 		else if (c == 'j')
-			a->json = (struct compare_out){true, optarg};
+			err = outname__parse("--json", optarg, &a->json, &e);
 		else if (c == 'h')
 			return 1;
 		else
@@ -85,16 +85,17 @@ static int parse(struct diff_args *a, int argc, char **argv)
 	}
 	if (!err && argc - optind != 2)
 		err = err_set(&e, -EINVAL, "two recordings, OLD and NEW (see qbpf diff --help)");
-	if (err) {
-		compare__fault(&e);
-		return err;
+	if (!err) {
+		a->old = argv[optind];
+		a->new = argv[optind + 1];
+		if (!strcmp(a->old, "-") && !strcmp(a->new, "-"))
+			err = err_set(&e, -EINVAL, "only one of the recordings can be stdin");
 	}
-	a->old = argv[optind];
-	a->new = argv[optind + 1];
-	if (strcmp(a->old, "-") || strcmp(a->new, "-"))
-		return 0;
-	log_err("only one of the recordings can be stdin");
-	return -EINVAL;
+	if (!err)
+		err = outname__apart(&a->json, 1, (const char *[]){a->old, a->new}, 2, &e);
+	if (err)
+		compare__fault(&e);
+	return err;
 }
 
 static int write_text(FILE *f, const void *what)
@@ -113,7 +114,6 @@ static int write_json(FILE *f, const void *what)
 
 static int diff(const struct diff_args *a, struct err *e)
 {
-	static const struct compare_out on_stdout = {true, NULL};
 	struct side *old = NULL, *new = NULL;
 	struct diff *d = NULL;
 	struct shown shown;
@@ -129,10 +129,10 @@ static int diff(const struct diff_args *a, struct err *e)
 		goto out;
 	}
 	shown = (struct shown){d, a->all};
-	if (a->json.wanted)
-		err = compare__write(&a->json, write_json, &shown, e);
-	if (!err && !(a->json.wanted && !a->json.path))
-		err = compare__write(&on_stdout, write_text, &shown, e);
+	if (a->json.option)
+		err = outfile__write(a->json.path, write_json, &shown, e);
+	if (!err && !(a->json.option && !a->json.path))
+		err = outfile__write(NULL, write_text, &shown, e);
 out:
 	diff__free(d);
 	side__free(old);
@@ -152,6 +152,7 @@ int cmd_diff(int argc, char **argv)
 	}
 	if (err)
 		return EXIT_USAGE;
+	outfile__catch_signals();
 	err = diff(&a, &e);
 	if (err)
 		compare__fault(&e);

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* qbpf export: a trace in the formats of other tools. */
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmd/cmd.h"
+#include "cmd/outfile.h"
 #include "log.h"
 #include "out/export.h"
 
@@ -43,7 +41,8 @@ static const char help[] =
     "  -h, --help            this text\n";
 
 struct export_args {
-	const char *trace, *out;
+	const char *trace;
+	struct outname out;
 	enum export_format format;
 	bool has_format, has_from, has_to, help;
 	uint64_t from_ns, to_ns; /* after the recording's begin */
@@ -75,6 +74,8 @@ static int parse_time(const char *text, uint64_t *ns)
 
 static int take_option(struct export_args *a, int code, const char *arg)
 {
+	struct err e = {{0}};
+
 	switch (code) {
 	case 'f':
 		a->has_format = true;
@@ -84,8 +85,10 @@ static int take_option(struct export_args *a, int code, const char *arg)
 			arg);
 		return -EINVAL;
 	case 'o':
-		a->out = arg;
-		return 0;
+		if (!outname__parse("-o", arg, &a->out, &e))
+			return 0;
+		log_err("%s", e.text);
+		return -EINVAL;
 	case CODE_BY:
 		a->opts.by_count = !strcmp(arg, "count");
 		if (a->opts.by_count || !strcmp(arg, "time"))
@@ -114,6 +117,7 @@ static int take_option(struct export_args *a, int code, const char *arg)
 
 static int parse(struct export_args *a, int argc, char **argv)
 {
+	struct err e = {{0}};
 	int code;
 
 	optind = 0;
@@ -129,7 +133,7 @@ static int parse(struct export_args *a, int argc, char **argv)
 		return -EINVAL;
 	}
 	a->trace = argv[optind];
-	if (!a->has_format && (!a->out || export__format_of_path(a->out, &a->format))) {
+	if (!a->has_format && (!a->out.path || export__format_of_path(a->out.path, &a->format))) {
 		log_err("which format? -f perfetto|chrome|speedscope|folded|csv|hgrm");
 		return -EINVAL;
 	}
@@ -137,106 +141,14 @@ static int parse(struct export_args *a, int argc, char **argv)
 		log_err("--from is after --to");
 		return -EINVAL;
 	}
-	if (!a->out && a->format == EXPORT_PERFETTO && isatty(STDOUT_FILENO)) {
+	if (!a->out.path && a->format == EXPORT_PERFETTO && isatty(STDOUT_FILENO)) {
 		log_err("not writing binary data to a terminal: -o OUT.pftrace");
 		return -EINVAL;
 	}
-	return 0;
-}
-
-/* --- the output file ----------------------------------------------------------------------------- */
-
-/*
- * Written under another name beside the one that is wanted, and renamed when it is whole: what stands
- * under that name is never half a file. What is no regular file (a pipe, /dev/null) is written to as
- * it is.
- */
-struct output {
-	FILE *f;
-	char *path, *temp; /* temp NULL: written in place */
-};
-
-static char *volatile unlink_on_signal;
-
-static void on_signal(int sig)
-{
-	if (unlink_on_signal)
-		unlink(unlink_on_signal);
-	signal(sig, SIG_DFL);
-	raise(sig);
-}
-
-static int create_temp(struct output *o, mode_t mode, struct err *e)
-{
-	int fd, err;
-
-	if (asprintf(&o->temp, "%s.XXXXXX", o->path) < 0) {
-		o->temp = NULL;
-		return err_set(e, -ENOMEM, "out of memory");
-	}
-	fd = mkostemp(o->temp, O_CLOEXEC);
-	err = -errno;
-	if (fd < 0) {
-		free(o->temp);
-		o->temp = NULL;
-		return err_set(e, err, "%s: %s", o->path, strerror(-err));
-	}
-	unlink_on_signal = o->temp;
-	o->f = fdopen(fd, "w");
-	if (!o->f) {
-		close(fd);
-		return err_set(e, -ENOMEM, "out of memory");
-	}
-	if (fchmod(fd, mode))
-		log_dbg("%s: %s", o->temp, strerror(errno));
-	return 0;
-}
-
-static int open_output(struct output *o, const struct export_args *a, struct err *e)
-{
-	struct stat st, trace;
-	mode_t mask = umask(0);
-	mode_t mode = 0666 & ~mask;
-
-	umask(mask);
-	if (!a->out) {
-		o->f = stdout;
+	if (!outname__apart(&a->out, 1, &a->trace, 1, &e))
 		return 0;
-	}
-	/* Through a symbolic link, so that the link stays. */
-	o->path = realpath(a->out, NULL);
-	if (!o->path)
-		o->path = strdup(a->out);
-	if (!o->path)
-		return err_set(e, -ENOMEM, "out of memory");
-	if (!stat(o->path, &st)) {
-		if (!stat(a->trace, &trace) && st.st_dev == trace.st_dev &&
-		    st.st_ino == trace.st_ino)
-			return err_set(e, -EINVAL, "%s is the trace itself", a->out);
-		if (!S_ISREG(st.st_mode)) {
-			o->f = fopen(o->path, "we");
-			return o->f ? 0 : err_set(e, -errno, "%s: %s", a->out, strerror(errno));
-		}
-		mode = st.st_mode & 07777;
-	}
-	return create_temp(o, mode, e);
-}
-
-static int close_output(struct output *o, int err, struct err *e)
-{
-	errno = 0;
-	if (o->f && fflush(o->f) && !err)
-		err = err_set(e, errno ? -errno : -EIO, "cannot write: %s", strerror(errno));
-	if (o->f && o->f != stdout && fclose(o->f) && !err)
-		err = err_set(e, -errno, "cannot write: %s", strerror(errno));
-	if (o->temp && !err && rename(o->temp, o->path))
-		err = err_set(e, -errno, "%s: %s", o->path, strerror(errno));
-	if (o->temp && err)
-		unlink(o->temp);
-	unlink_on_signal = NULL;
-	free(o->temp);
-	free(o->path);
-	return err;
+	log_err("%s", e.text);
+	return -EINVAL;
 }
 
 /* --- the command --------------------------------------------------------------------------------- */
@@ -259,7 +171,7 @@ static void tell(const struct export_args *a, const struct trace_info *info)
 static int export(struct export_args *a, struct err *e)
 {
 	struct export_counts counts = {0};
-	struct output o = {0};
+	struct outfile o;
 	struct trace_reader *r;
 	const struct trace_info *info;
 	int err = trace_reader__open(a->trace, &r, e);
@@ -275,10 +187,12 @@ static int export(struct export_args *a, struct err *e)
 		a->opts.to_ns = info->meta.start_ns + a->to_ns ? info->meta.start_ns + a->to_ns : 1;
 	else if (a->has_from)
 		a->opts.to_ns = UINT64_MAX;
-	err = open_output(&o, a, e);
+	err = outfile__open(&o, a->out.path, e);
 	if (!err)
 		err = export__write(r, a->format, &a->opts, o.f, e);
-	err = close_output(&o, err, e);
+	if (err && err != -EPIPE && o.f && ferror(o.f))
+		err_set(e, err, "%s: %s", a->out.path ? a->out.path : "stdout", strerror(-err));
+	err = outfile__close(&o, err, e);
 	if (!err)
 		tell(a, info);
 	trace_reader__free(r);
@@ -297,9 +211,7 @@ int cmd_export(int argc, char **argv)
 		fputs(help, stdout);
 		return EXIT_OK;
 	}
-	signal(SIGINT, on_signal);
-	signal(SIGTERM, on_signal);
-	signal(SIGHUP, on_signal);
+	outfile__catch_signals();
 	err = export(&a, &e);
 	if (err == -EPIPE) /* whoever read it has gone */
 		return EXIT_OK;

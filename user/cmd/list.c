@@ -7,6 +7,7 @@
 
 #include "cmd/cmd.h"
 #include "cmd/options.h"
+#include "cmd/outfile.h"
 #include "log.h"
 #include "out/json.h"
 #include "out/list.h"
@@ -40,27 +41,24 @@ static int select_all(struct options *o, const struct target *t, char **func, co
 	return 0;
 }
 
-static int list_write(const struct options *o, const struct plan *p, const struct target *t,
-		      const uint64_t ns[PRICE_N], struct err *e)
-{
-	FILE *f = stdout;
-	int err = 0;
+struct listing {
+	const struct plan *plan;
+	const struct target *target;
+	const uint64_t *ns; /* PRICE_N of them */
+};
 
-	if (o->json && o->json_file) {
-		f = fopen(o->json_file, "we");
-		if (!f)
-			return err_set(e, -errno, "%s: %s", o->json_file, strerror(errno));
-	}
-	if (o->json)
-		err = json__write_list(f, p, t->plan_objects, t->nobjects, ns);
-	else
-		list__write(f, p, t->plan_objects, t->nobjects, ns);
-	if (!err && (fflush(f) || ferror(f)))
-		err = -errno;
-	if (f != stdout && fclose(f) && !err)
-		err = -errno;
-	if (err && err != -EPIPE)
-		return err_set(e, err, "cannot write the list: %s", strerror(-err));
+static int write_json(FILE *f, const void *what)
+{
+	const struct listing *l = what;
+
+	return json__write_list(f, l->plan, l->target->plan_objects, l->target->nobjects, l->ns);
+}
+
+static int write_text(FILE *f, const void *what)
+{
+	const struct listing *l = what;
+
+	list__write(f, l->plan, l->target->plan_objects, l->target->nobjects, l->ns);
 	return 0;
 }
 
@@ -140,7 +138,8 @@ static int list(struct options *o, struct err *e)
 	plan_preflight(p, &o->plan, t->plan_objects, t->nobjects, &proc, &kernel);
 	if (!host__can_trace(host, NULL))
 		session__measure_host(host, &price);
-	err = list_write(o, p, t, price.ns, e);
+	err = outfile__write(o->json_file, o->json ? write_json : write_text,
+			     &(struct listing){p, t, price.ns}, e);
 	if (!err && !all)
 		plan_unmatched(p, &o->plan, t->plan_objects, t->nobjects, warn_unmatched, &missing);
 	if (missing)

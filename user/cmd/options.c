@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cmd/options.h"
+#include "cmd/outfile.h"
 #include "log.h"
 #include "trace/placement.h"
 
@@ -234,6 +235,8 @@ static int append(const char ***list, size_t *n, const char *text)
 
 static int apply(struct options *o, int code, char *arg)
 {
+	struct outname json = {0};
+	struct err e = {{0}};
 	unsigned long n = 0;
 	double v;
 	int err;
@@ -273,8 +276,11 @@ static int apply(struct options *o, int code, char *arg)
 	case CODE_MAX_OVERHEAD:
 		return parse_number("--max-overhead", arg, 0.001, &o->max_overhead_pct);
 	case 'o':
-		if (o->output || !*arg) {
-			log_err("-o %s: %s", arg, *arg ? "there can be only one" : "no name");
+		if (o->output || !*arg || !strcmp(arg, "-")) {
+			log_err("-o %s: %s", arg,
+				!*arg	    ? "no name"
+				: o->output ? "there can be only one"
+					    : "a recording goes to a file, not to stdout");
 			return -EINVAL;
 		}
 		o->output = arg;
@@ -292,9 +298,12 @@ static int apply(struct options *o, int code, char *arg)
 		o->record.cpu = (int)n;
 		return err;
 	case CODE_JSON:
+		err = outname__parse("--json", arg, &json, &e);
+		if (err)
+			log_err("%s", e.text);
 		o->json = true;
-		o->json_file = arg;
-		return 0;
+		o->json_file = json.path;
+		return err;
 	case CODE_PLAIN:
 		o->plain = true;
 		return 0;
@@ -344,8 +353,16 @@ static void build_tables(enum opt_command cmd, char *shorts, struct option *long
 
 static int check(const struct options *o, enum opt_command cmd)
 {
+	const struct outname outs[] = {{o->output ? "-o" : NULL, o->output},
+				       {o->json ? "--json" : NULL, o->json_file}};
 	struct err e = {{0}};
 
+	/* What run is given is a program's command line, and its own business. */
+	if (outname__apart(outs, 2, (const char *const *)o->rest,
+			   cmd == OPT_LIST ? (size_t)o->nrest : 0, &e)) {
+		log_err("%s", e.text);
+		return -EINVAL;
+	}
 	if (plan_opts__check(&o->plan, &e)) {
 		log_err("%s", e.text);
 		return -EINVAL;

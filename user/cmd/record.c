@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/outfile.h"
 #include "log.h"
 #include "out/export.h"
 
@@ -82,18 +83,15 @@ static int export(const struct record *r, struct trace_reader *t, struct err *e)
 {
 	struct export_opts eo = {0};
 	enum export_format format;
-	FILE *f;
+	struct outfile out;
 	int err;
 
 	if (export__format_of_path(r->o->output, &format))
 		return -EINVAL;
-	f = fopen(r->o->output, "we");
-	if (!f)
-		return err_set(e, -errno, "%s: %s", r->o->output, strerror(errno));
-	err = export__write(t, format, &eo, f, e);
-	if (fclose(f) && !err)
-		err = err_set(e, -errno, "%s: %s", r->o->output, strerror(errno));
-	return err;
+	err = outfile__open(&out, r->o->output, e);
+	if (!err)
+		err = export__write(t, format, &eo, out.f, e);
+	return outfile__close(&out, err, e);
 }
 
 int record__convert(struct record *r, struct err *e)

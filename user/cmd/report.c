@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Where a session's figures go; see report.h. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -16,6 +17,8 @@
 
 int report__open(struct report *r, const struct options *o, struct err *e)
 {
+	int fd;
+
 	memset(r, 0, sizeof(*r));
 	r->o = o;
 	if (!o->json)
@@ -23,10 +26,15 @@ int report__open(struct report *r, const struct options *o, struct err *e)
 	r->json = stdout;
 	if (!o->json_file)
 		return 0;
-	r->json = fopen(o->json_file, "we");
-	if (!r->json)
-		return err_set(e, -errno, "%s: %s", o->json_file, strerror(errno));
-	return 0;
+	r->fresh = true;
+	fd = open(o->json_file, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	r->json = fd < 0 ? NULL : fdopen(fd, "w");
+	if (r->json)
+		return 0;
+	err_set(e, -errno, "%s: %s", o->json_file, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -EIO;
 }
 
 /* `err` is what writing to f gave, as far as it is known. */
@@ -76,7 +84,14 @@ static int write_plain(struct report *r, const struct snapshot *s, bool full, st
 
 static int write_json(struct report *r, const struct snapshot *s, bool compact, struct err *e)
 {
-	return settle(r, r->json, json__write_summary(r->json, s, compact), e);
+	int err = 0;
+
+	if (r->fresh && ftruncate(fileno(r->json), 0) && errno != EINVAL) /* EINVAL: a pipe */
+		err = -errno;
+	r->fresh = false;
+	if (!err)
+		err = json__write_summary(r->json, s, compact);
+	return settle(r, r->json, err, e);
 }
 
 int report__interim(struct report *r, const struct snapshot *s, struct err *e)

@@ -15,9 +15,11 @@
 struct report {
 	const struct options *o;
 	FILE *json; /* NULL: no JSON */
+	bool fresh; /* nothing is written yet: what an older document had is still there */
 	bool gone;
 };
 
+/* Before anything is armed: a named pipe waits here for its reader. */
 int report__open(struct report *r, const struct options *o, struct err *e);
 /* SIGUSR1, or one interval: JSON is a line, the plain report is short. */
 int report__interim(struct report *r, const struct snapshot *s, struct err *e);

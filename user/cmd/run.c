@@ -22,6 +22,7 @@ int cmd_run(int argc, char **argv)
 	struct launch *launch = NULL;
 	struct session *s = NULL;
 	struct record record = {0};
+	struct report report;
 	struct options o;
 	struct err e = {{0}};
 	uint64_t start_ns = now_ns();
@@ -37,7 +38,9 @@ int cmd_run(int argc, char **argv)
 		options__clear(&o);
 		return EXIT_OK;
 	}
-	err = watch__block_signals(&e);
+	err = report__open(&report, &o, &e);
+	if (!err)
+		err = watch__block_signals(&e);
 	if (err)
 		goto out;
 	err = launch__start(o.rest, &launch, &e);
@@ -57,7 +60,7 @@ int cmd_run(int argc, char **argv)
 	err = watch__prepare(s, &o, true, &e);
 	if (err)
 		goto out;
-	err = watch__loop(s, &o, launch, &status, start_ns, &e);
+	err = watch__loop(s, &o, &report, launch, &status, start_ns, &e);
 	if (!err)
 		err = record__convert(&record, &e);
 out:
@@ -65,6 +68,7 @@ out:
 		log_err("%s", e.text);
 		launch__kill(launch);
 	}
+	report__close(&report, &e);
 	session__free(s);
 	launch__free(launch);
 	record__clear(&record);

@@ -8,6 +8,7 @@
 
 #include "cmd/cmd.h"
 #include "cmd/compare.h"
+#include "cmd/outfile.h"
 #include "cmd/report.h"
 #include "log.h"
 #include "out/html.h"
@@ -21,7 +22,7 @@
 
 struct report_args {
 	struct report_opts report;
-	struct compare_out json, html;
+	struct outname json, html;
 	const char *root;
 };
 
@@ -85,6 +86,16 @@ static int parse_limit(const char *text, size_t *out)
 	return 0;
 }
 
+static int take_output(const char *option, struct outname *out)
+{
+	struct err e = {{0}};
+	int err = outname__parse(option, optarg, out, &e);
+
+	if (err)
+		log_err("%s", e.text);
+	return err;
+}
+
 static int take_option(struct report_args *a, int code)
 {
 	switch (code) {
@@ -102,11 +113,9 @@ static int take_option(struct report_args *a, int code)
 	case CODE_LIMIT:
 		return parse_limit(optarg, &a->report.limit);
 	case CODE_JSON:
-		a->json = (struct compare_out){true, optarg};
-		return 0;
+		return take_output("--json", &a->json);
 	case CODE_HTML:
-		a->html = (struct compare_out){true, optarg};
-		return 0;
+		return take_output("--html", &a->html);
 	default:
 		return 1; /* help */
 	}
@@ -115,6 +124,7 @@ static int take_option(struct report_args *a, int code)
 /* 0; 1: help was asked for; -EINVAL: a usage error, told. */
 static int parse(struct report_args *a, int argc, char **argv)
 {
+	struct err e = {{0}};
 	int c, err;
 
 	optind = 0;
@@ -132,11 +142,10 @@ static int parse(struct report_args *a, int argc, char **argv)
 		return -EINVAL;
 	}
 	a->report.path = argv[optind];
-	if (a->json.wanted && a->html.wanted && !a->json.path && !a->html.path) {
-		log_err("--json and --html cannot both go to stdout");
-		return -EINVAL;
-	}
-	return 0;
+	err = outname__apart((struct outname[]){a->json, a->html}, 2, &a->report.path, 1, &e);
+	if (err)
+		log_err("%s", e.text);
+	return err;
 }
 
 struct job {
@@ -170,10 +179,9 @@ static int write_html(FILE *f, const void *what)
 
 static int report(const struct report_args *args, struct err *e)
 {
-	static const struct compare_out text = {true, NULL};
 	struct analysis_opts o = {
 	    .windows = WINDOWS,
-	    .slowest = args->html.wanted ? HTML_SLOWEST : 1,
+	    .slowest = args->html.option ? HTML_SLOWEST : 1,
 	    .tree_max = TREE_MAX,
 	    .per_thread = args->report.threads,
 	    .root = args->root,
@@ -194,12 +202,12 @@ static int report(const struct report_args *args, struct err *e)
 		goto out;
 	}
 	j.a = a;
-	if (args->json.wanted)
-		err = compare__write(&args->json, write_json, &j, e);
-	if (!err && args->html.wanted)
-		err = compare__write(&args->html, write_html, &j, e);
-	if (!err && !args->json.wanted && !args->html.wanted)
-		err = compare__write(&text, write_text, &j, e);
+	if (args->json.option)
+		err = outfile__write(args->json.path, write_json, &j, e);
+	if (!err && args->html.option)
+		err = outfile__write(args->html.path, write_html, &j, e);
+	if (!err && !args->json.option && !args->html.option)
+		err = outfile__write(NULL, write_text, &j, e);
 out:
 	analysis__free(a);
 	trace_reader__free(r);
@@ -218,6 +226,7 @@ int cmd_report(int argc, char **argv)
 	}
 	if (err)
 		return EXIT_USAGE;
+	outfile__catch_signals();
 	err = report(&a, &e);
 	if (err)
 		log_err("%s", e.text);

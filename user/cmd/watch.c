@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "cmd/report.h"
 #include "cmd/watch.h"
 #include "log.h"
 #include "out/tui.h"
@@ -24,7 +23,7 @@ struct watch {
 	struct session *s;
 	const struct options *o;
 	struct launch *launch;
-	struct report report;
+	struct report *report;
 	struct tui *tui;
 	struct pollfd fds[FD_N];
 	int status; /* of the launched child */
@@ -213,13 +212,9 @@ static int watch_open(struct watch *w, struct err *e)
 {
 	const struct options *o = w->o;
 	sigset_t set;
-	int err;
 
 	for (int i = 0; i < FD_N; i++)
 		w->fds[i] = (struct pollfd){.fd = -1, .events = POLLIN};
-	err = report__open(&w->report, o, e);
-	if (err)
-		return err;
 	signal_set(&set);
 	w->fds[FD_SIGNAL].fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	w->fds[FD_SESSION].fd = session__fd(w->s);
@@ -285,9 +280,9 @@ static int interim(struct watch *w, struct err *e)
 		tui__draw(w->tui, snap);
 		return 0;
 	}
-	err = report__interim(&w->report, snap, e);
+	err = report__interim(w->report, snap, e);
 	snapshot__free(snap);
-	w->stop |= w->report.gone;
+	w->stop |= w->report->gone;
 	return err;
 }
 
@@ -419,7 +414,7 @@ static int final_report(struct watch *w, struct err *e)
 		return err;
 	w->recorded = session__finish_recording(w->s, snap, &w->why);
 	watch_tui_close(w);
-	err = report__final(&w->report, snap, e);
+	err = report__final(w->report, snap, e);
 	snapshot__free(snap);
 	return err;
 }
@@ -448,10 +443,11 @@ static void end_child(struct watch *w)
 	w->have_status = true;
 }
 
-int watch__loop(struct session *s, const struct options *o, struct launch *launch, int *status,
-		uint64_t started_ns, struct err *e)
+int watch__loop(struct session *s, const struct options *o, struct report *report,
+		struct launch *launch, int *status, uint64_t started_ns, struct err *e)
 {
-	struct watch w = {.s = s, .o = o, .launch = launch, .started_ns = started_ns};
+	struct watch w = {
+	    .s = s, .o = o, .report = report, .launch = launch, .started_ns = started_ns};
 	struct err why;
 	int err;
 
@@ -477,7 +473,7 @@ int watch__loop(struct session *s, const struct options *o, struct launch *launc
 	if (!err)
 		err = final_report(&w, e);
 	watch_close(&w);
-	if (report__close(&w.report, err ? &why : e) && !err)
+	if (report__close(w.report, err ? &why : e) && !err)
 		err = -EIO;
 	if (err)
 		launch__kill(launch);

@@ -7,6 +7,7 @@
 #define QBPF_CMD_WATCH_H
 
 #include "cmd/options.h"
+#include "cmd/report.h"
 #include "trace/launch.h"
 #include "trace/session.h"
 
@@ -28,9 +29,9 @@ int watch__check_armed(const struct session *s, const struct options *o, struct 
 /*
  * Until the target ends, the time is up, or a signal; then the final report. `launch` is NULL
  * for attach; for run *status receives the child's wait status. started_ns: when the
- * command began, for the ready line.
+ * command began, for the ready line. The report is open before, and closed here.
  */
-int watch__loop(struct session *s, const struct options *o, struct launch *launch, int *status,
-		uint64_t started_ns, struct err *e);
+int watch__loop(struct session *s, const struct options *o, struct report *report,
+		struct launch *launch, int *status, uint64_t started_ns, struct err *e);
 
 #endif

@@ -41,6 +41,7 @@ static void __attribute__((noreturn)) child_exec(char *const argv[], int go_fd, 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
 	if (read(go_fd, &go, 1) != 1)
 		_exit(127);
 	execvp(argv[0], argv);
