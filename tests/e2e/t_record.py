@@ -555,6 +555,28 @@ def existing_file():
 
 
 @case
+def same_file_twice():
+    """two recordings into one file: the second ends with one line, the first is whole"""
+    n = 20000
+    with folder() as d:
+        for name in ("t.qbpf", "t.json"):
+            path = os.path.join(d, name)
+            with Workload([work("w_record"), "burst", n]) as w, attach_json(w.pid, "-o", path) as q:
+                q.wait_ready()
+                with Qbpf("attach", "-p", w.pid, "-o", path) as second:
+                    second.finish(code=1)
+                check("another recording is being written" in second.err_text(), second.err_text())
+                equal(len(second.err_text().splitlines()), 1, second.err_text())
+                w.go()
+                w.finish()
+                doc = summary(q.finish())
+            equal(spans(doc)["rec:span"]["held"], n, "held")
+            if name == "t.qbpf":
+                check_counts(Read(path), doc)
+        equal(sorted(os.listdir(d)), ["t.json", "t.qbpf"], "files")
+
+
+@case
 def usage():
     """what -o and its companions do not take is one line and exit code 2"""
     with folder() as d:

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -379,6 +380,11 @@ static int open_file(struct sink *s)
 		s->fd = open(s->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 	if (s->fd < 0 || fstat(s->fd, &st))
 		return -errno;
+	/* File systems without locks are no reason not to record. */
+	if (flock(s->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+		s->created = false; /* what is there is the other's */
+		return -EBUSY;
+	}
 	s->regular = S_ISREG(st.st_mode);
 	if (s->created)
 		give_to_user(s->fd);
@@ -433,7 +439,9 @@ int sink__new(const char *path, struct sink **out, struct err *e)
 		err = start_thread(s);
 	if (err) {
 		sink__free(s);
-		return err_set(e, err, "%s: %s", path, strerror(-err));
+		return err_set(e, err, "%s: %s", path,
+			       err == -EBUSY ? "another recording is being written there"
+					     : strerror(-err));
 	}
 	*out = s;
 	return 0;
