@@ -149,7 +149,7 @@ def selection():
          [(r["name"], int(r["start_ns"]), int(r["dur_ns"])) for r in inside], "a range as perfetto")
     later = [r for r in all_rows if int(r["start_ns"]) + int(r["dur_ns"]) >= low]
     equal(rows_of(truth, "--from", "0.002"), later, "--from alone")
-    for args in (["--span", "nothing"], ["--thread", "nobody"], ["--thread", "1"]):
+    for args in (["--span", "nothing"], ["--thread", "nobody"], ["--thread", "1"], ["--from", "1000s"]):
         run("-f", "csv", *args, truth.path, code=1)
 
 

@@ -354,6 +354,11 @@ def slow_trees():
         check(all(e[END] - e[START] > 10**7 for _, e in t.events["rec:outer"]), "a fast one")
         equal(outer["count"], 300, "counted")
         equal(t.meta[10], b"rec:outer>10ms", "what the trace says")
+        t, doc, _, said, _ = record(argv, "--slow", "outer>10ms", "--slow", "iner>1us", env=env)
+        check(t.held("rec:outer") >= 6, "a name without its provider")
+        equal(t.held("rec:outer"), spans(doc)["rec:outer"]["over"], "slow spans, by the short name")
+        check("--slow iner>1us" in said and "did you mean inner" in said, f"matches nothing: {said}")
+        check("--slow outer" not in said, said)
 
     both_ways(run)
 

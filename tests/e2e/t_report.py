@@ -273,6 +273,17 @@ def other_root():
 
 
 @case
+def short_names():
+    """--span and --root take what check and export take: a name without its provider, a glob of one"""
+    truth = trace("strategy")
+    for whole, *short in (("strategy:signal", "signal", "*:sig*", "sig*"), ("risk:check", "check", "risk:*")):
+        for option in ("--span", "--root"):
+            want = document(truth, option, whole)
+            for name in short:
+                equal(document(truth, option, name), want, f"{option} {name}")
+
+
+@case
 def usage():
     """usage errors: exit 2 and one line that names the word"""
     path = trace("strategy").path
@@ -303,7 +314,9 @@ def cannot_be_read():
     says("not a qbpf trace", b"")
     says("not a qbpf trace", b"\x7fELF" * 100)
     says("there is no span nobody", data, "--span", "nobody")
-    says("has no span nobody", data, "--root", "nobody")
+    says("there is no span nobody", data, "--root", "nobody")
+    says("did you mean on_tick", data, "--span", "on_tik")
+    says("it means order:build and order:encode", data, "--root", "order:*")
     bad = bytearray(data)
     bad[len(bad) // 2] ^= 0x40
     says("damaged at offset ", bad)

@@ -79,7 +79,10 @@ static void t_matches(void **state)
 	(void)state;
 	assert_true(takes("s:tick>1us", "s:tick", SPAN_MARKER, 0));
 	assert_true(takes("s:*>1us", "s:tick", SPAN_KEYED, 0));
-	assert_false(takes("tick>1us", "s:tick", SPAN_MARKER, 0));
+	assert_true(takes("tick>1us", "s:tick", SPAN_MARKER, 0));
+	assert_true(takes("t*>1us", "s:tick", SPAN_KEYED, 0));
+	assert_false(takes("t:tick>1us", "s:tick", SPAN_MARKER, 0));
+	assert_false(takes("s>1us", "s:tick", SPAN_MARKER, 0));
 	assert_false(takes("s:tic>1us", "s:tick", SPAN_MARKER, 0));
 	assert_true(takes("f>1us", "f(int)", SPAN_FUNC, RET_INSNS));
 	assert_true(takes("f(int)>1us", "f(int)", SPAN_FUNC, RET_INSNS));

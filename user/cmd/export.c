@@ -187,6 +187,11 @@ static int export(struct export_args *a, struct err *e)
 		a->opts.to_ns = info->meta.start_ns + a->to_ns ? info->meta.start_ns + a->to_ns : 1;
 	else if (a->has_from)
 		a->opts.to_ns = UINT64_MAX;
+	if (a->has_from && a->opts.from_ns > info->end_ns) {
+		err = err_set(e, -ENOENT, "%.200s: --from is behind its end, %.9gs after its begin",
+			      a->trace, (double)(info->end_ns - info->meta.start_ns) / 1e9);
+		goto out;
+	}
 	err = outfile__open(&o, a->out.path, e);
 	if (!err)
 		err = export__write(r, a->format, &a->opts, o.f, e);
@@ -195,6 +200,7 @@ static int export(struct export_args *a, struct err *e)
 	err = outfile__close(&o, err, e);
 	if (!err)
 		tell(a, info);
+out:
 	trace_reader__free(r);
 	return err;
 }

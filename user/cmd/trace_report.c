@@ -13,6 +13,8 @@
 #include "log.h"
 #include "out/html.h"
 #include "out/report.h"
+#include "plan/near.h"
+#include "plan/span_name.h"
 
 #define LIMIT	     40	  /* rows of a table */
 #define HOT	     0.05 /* of the traced time */
@@ -177,30 +179,61 @@ static int write_html(FILE *f, const void *what)
 	return html__write(f, ((const struct job *)what)->a, NULL);
 }
 
-static int report(const struct report_args *args, struct err *e)
+/* The span that was meant: *name becomes its own name. */
+static int find_span(const struct trace_info *info, const char *path, const char *option,
+		     const char **name, struct err *e)
+{
+	struct nearest near = {.want = *name, .want_len = *name ? strnlen(*name, NEAR_MAX) : 0};
+	const char *found = NULL, *other;
+	char names[NEAR_TEXT];
+
+	for (size_t i = 0; *name && i < info->nspans; i++)
+		if (!strcmp(info->spans[i].name, *name))
+			return 0;
+	for (size_t i = 0; *name && i < info->nspans; i++) {
+		other = info->spans[i].name;
+		nearest__offer_span(&near, other);
+		if (!span_name__means(*name, other))
+			continue;
+		if (found && strcmp(found, other))
+			return err_set(e, -EINVAL, "%s %.100s: it means %.150s and %.150s", option,
+				       *name, found, other);
+		found = other;
+	}
+	nearest__join(&near, names, sizeof(names));
+	if (*name && !found)
+		return err_set(e, -ENOENT, "%.200s: there is no span %.100s in it%s%s%s", path,
+			       *name, *names ? " (did you mean " : "", names, *names ? "?)" : "");
+	*name = found;
+	return 0;
+}
+
+static int report(struct report_args *args, struct err *e)
 {
 	struct analysis_opts o = {
 	    .windows = WINDOWS,
 	    .slowest = args->html.option ? HTML_SLOWEST : 1,
 	    .tree_max = TREE_MAX,
 	    .per_thread = args->report.threads,
-	    .root = args->root,
 	};
 	struct trace_reader *r = NULL;
 	struct job j = {.args = args};
 	struct analysis *a = NULL;
+	const struct trace_info *info;
 	int err;
 
 	err = trace_reader__open(args->report.path, &r, e);
+	if (err)
+		goto out;
+	info = trace_reader__info(r);
+	err = find_span(info, args->report.path, "--span", &args->report.span, e);
+	if (!err)
+		err = find_span(info, args->report.path, "--root", &args->root, e);
+	o.root = args->root;
 	if (!err)
 		err = analysis__new(r, &o, &a, e);
 	if (err)
 		goto out;
-	if (args->report.span && !analysis__span(a, args->report.span)) {
-		err = err_set(e, -ENOENT, "%s: there is no span %s in it", args->report.path,
-			      args->report.span);
-		goto out;
-	}
 	j.a = a;
 	if (args->json.option)
 		err = outfile__write(args->json.path, write_json, &j, e);
@@ -229,6 +262,6 @@ int cmd_report(int argc, char **argv)
 	outfile__catch_signals();
 	err = report(&a, &e);
 	if (err)
-		log_err("%s", e.text);
+		compare__fault(&e);
 	return err ? EXIT_FAILED : EXIT_OK;
 }

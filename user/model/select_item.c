@@ -9,6 +9,7 @@
 #include "plan/cxxname.h"
 #include "plan/glob.h"
 #include "plan/near.h"
+#include "plan/span_name.h"
 
 #define PARTS_MAX 256 /* names of one path */
 
@@ -28,17 +29,9 @@ struct path {
 /* How a name was found; each way is tried for all before the next. */
 enum how { HOW_WHOLE, HOW_GLOB, HOW_SHORT, HOWS };
 
-/* What follows the provider of a marker; NULL: there is none ("a::b" is a function's). */
-static const char *behind_provider(const char *name)
-{
-	const char *colon = strchr(name, ':');
-
-	return colon && colon[1] != ':' ? colon + 1 : NULL;
-}
-
 static bool part_is(const struct part *p, const char *name, enum how how)
 {
-	const char *rest = behind_provider(name);
+	const char *rest = span_name__tail(name);
 
 	switch (how) {
 	case HOW_WHOLE:
@@ -92,7 +85,7 @@ static int path__parse(struct path *p, const char *pattern)
 		}
 		*out++ = '\0';
 		part->wild = glob_is_wild(part->text);
-		part->has_provider = behind_provider(part->text);
+		part->has_provider = span_name__tail(part->text);
 		if (typed_name__parse(&part->typed, part->text))
 			return -ENOMEM;
 		p->n++;
@@ -189,13 +182,8 @@ static void explain(const struct side *s, const struct path *p, const struct sel
 		return;
 	}
 	nr.want_len = strnlen(nr.want, NEAR_MAX);
-	for (i = 0; i < s->nspans; i++) {
-		const char *rest = behind_provider(s->items[i].name);
-
-		nearest__offer(&nr, s->items[i].name, strlen(s->items[i].name));
-		if (rest && !p->parts[p->n - 1].has_provider)
-			nearest__offer(&nr, rest, strlen(rest));
-	}
+	for (i = 0; i < s->nspans; i++)
+		nearest__offer_span(&nr, s->items[i].name);
 	nearest__join(&nr, near, sizeof(near));
 	if (asprintf(why, "no such %s%s%s%s", place ? "place in the tree" : "span",
 		     *near ? " (did you mean " : "", near, *near ? "?)" : "") < 0)

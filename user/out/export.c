@@ -10,6 +10,7 @@
 #include "out/export_impl.h"
 #include "out/text.h"
 #include "plan/glob.h"
+#include "plan/span_name.h"
 
 struct format {
 	const char *name;
@@ -274,15 +275,6 @@ int exporter__written(struct exporter *x, int err)
 	return err ? err_set(x->e, err, "cannot write: %s", strerror(-err)) : 0;
 }
 
-/* The whole name, or what follows the provider. */
-static bool span_matches(const char *glob, const char *name)
-{
-	const char *colon = strchr(name, ':');
-
-	return glob_match(glob, name) ||
-	       (colon && !strchr(glob, ':') && glob_match(glob, colon + 1));
-}
-
 static int select_spans(struct exporter *x)
 {
 	bool any = false;
@@ -291,7 +283,8 @@ static int select_spans(struct exporter *x)
 	if (!x->spans)
 		return exporter__no_memory(x);
 	for (size_t i = 0; i < x->info->nspans; i++) {
-		x->spans[i + 1] = !x->o->span || span_matches(x->o->span, x->info->spans[i].name);
+		x->spans[i + 1] =
+		    !x->o->span || span_name__means(x->o->span, x->info->spans[i].name);
 		any = any || x->spans[i + 1];
 	}
 	if (any || !x->o->span)

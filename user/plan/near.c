@@ -9,6 +9,7 @@
 #include "plan/cxxname.h"
 #include "plan/near.h"
 #include "plan/pairing.h"
+#include "plan/span_name.h"
 
 /* Levenshtein; gives up with limit + 1. */
 static unsigned int distance(const char *a, size_t na, const char *b, size_t nb, unsigned int limit)
@@ -119,6 +120,15 @@ static void offer_funcs(struct nearest *nr, const struct plan_object *obj)
 		cxx_name__split(name, &part);
 		nearest__offer(nr, name + part.name, part.params - part.name);
 	}
+}
+
+void nearest__offer_span(struct nearest *nr, const char *name)
+{
+	const char *tail = span_name__tail(name);
+
+	nearest__offer(nr, name, strlen(name));
+	if (tail)
+		nearest__offer(nr, tail, strlen(tail));
 }
 
 void nearest__join(const struct nearest *nr, char *out, size_t size)

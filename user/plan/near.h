@@ -21,6 +21,8 @@ struct nearest {
 #define NEAR_TEXT (NEAR_N * (NEAR_MAX + 3))
 
 void nearest__offer(struct nearest *nr, const char *name, size_t len);
+/* A span's name: whole, and without its provider. */
+void nearest__offer_span(struct nearest *nr, const char *name);
 /* "a, b, c"; "" when nothing resembles it. */
 void nearest__join(const struct nearest *nr, char *out, size_t size);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/glob.h"
+#include "plan/span_name.h"
 
 static const struct {
 	const char *name;
@@ -72,7 +72,7 @@ void slow_rule__clear(struct slow_rule *r)
 	memset(r, 0, sizeof(*r));
 }
 
-static bool has_duration(const struct plan_span *s)
+bool slow_rule__can_watch(const struct plan_span *s)
 {
 	return s->kind == SPAN_MARKER || s->kind == SPAN_KEYED ||
 	       (s->kind == SPAN_FUNC && s->way != RET_NONE);
@@ -80,13 +80,5 @@ static bool has_duration(const struct plan_span *s)
 
 bool slow_rule__matches(const struct slow_rule *r, const struct plan_span *span)
 {
-	size_t len = strlen(r->glob);
-
-	if (!has_duration(span))
-		return false;
-	/* A literal name may have what a glob would take for a set: operator[]. */
-	if (!strcmp(r->glob, span->name) || glob_match(r->glob, span->name))
-		return true;
-	return span->kind == SPAN_FUNC && !strncmp(r->glob, span->name, len) &&
-	       span->name[len] == '(';
+	return slow_rule__can_watch(span) && span_name__means(r->glob, span->name);
 }

@@ -17,7 +17,9 @@ struct slow_rule {
  */
 int slow_rule__parse(const char *text, struct slow_rule *out, struct err *e);
 void slow_rule__clear(struct slow_rule *r);
-/* A span that has a duration, and that name; a function's also without its parameters. */
+/* It has a duration. */
+bool slow_rule__can_watch(const struct plan_span *span);
+/* And that name, as span_name__means() takes it. */
 bool slow_rule__matches(const struct slow_rule *r, const struct plan_span *span);
 
 #endif

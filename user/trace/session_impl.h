@@ -46,8 +46,7 @@ struct session {
 	struct stream *stream; /* NULL: nothing is recorded */
 	struct placement *placement;
 	struct recorded *recorded;
-	size_t slow_published,
-	    slow_watched; /* spans that --slow was asked about; that it watches */
+	size_t slow_published; /* spans that --slow was asked about */
 	unsigned int ticks;
 	bool fault_told;
 };

@@ -19,6 +19,7 @@
 #include "log.h"
 #include "model/snapshot_file.h"
 #include "out/units.h"
+#include "plan/near.h"
 #include "trace/quiesce.h"
 #include "trace/session_impl.h"
 
@@ -275,7 +276,6 @@ int session__publish_slow(struct session *s, struct err *e)
 				limit = o->slow[i].min_ns + 1;
 		if (!limit)
 			continue;
-		s->slow_watched++;
 		err = bpf_map__update_elem(s->skel->maps.slow_limits, &id, sizeof(id), &limit,
 					   sizeof(limit), BPF_ANY);
 		if (err)
@@ -312,6 +312,30 @@ static uint64_t realtime_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+/* A library that is opened later may still have it. */
+static void warn_of_unwatched(const struct session *s)
+{
+	for (size_t i = 0; i < s->o.record.nslow; i++) {
+		const struct slow_rule *r = &s->o.record.slow[i];
+		struct nearest near = {.want = r->glob, .want_len = strnlen(r->glob, NEAR_MAX)};
+		bool matched = false;
+		char names[NEAR_TEXT];
+
+		for (size_t k = 0; k < s->plan->nspans && !matched; k++) {
+			const struct plan_span *span = &s->plan->spans[k];
+
+			matched = slow_rule__matches(r, span);
+			if (slow_rule__can_watch(span))
+				nearest__offer_span(&near, span->name);
+		}
+		if (matched)
+			continue;
+		nearest__join(&near, names, sizeof(names));
+		log_warn("--slow %s: no span so far that has a duration is called so%s%s%s",
+			 r->text, *names ? " (did you mean " : "", names, *names ? "?)" : "");
+	}
+}
+
 int session__start_recording(struct session *s, struct err *e)
 {
 	const struct record_opts *o = &s->o.record;
@@ -331,8 +355,7 @@ int session__start_recording(struct session *s, struct err *e)
 
 	if (!o->path)
 		return 0;
-	if (o->nslow && !s->slow_watched)
-		log_warn("--slow matches no span so far: nothing is recorded");
+	warn_of_unwatched(s);
 	err = placement__new(o->cpu, &s->placement, e);
 	if (err)
 		return err;
