@@ -334,6 +334,8 @@ BAD = [
     (["check", SUMMARY, "* lost == 0", "tick p99 < 5xs"], 2, "rule 2, column 13: no such unit"),
     (["check", SUMMARY, "strategy:tick p99 < 5"], 2, "the limit needs a unit"),
     (["check", SUMMARY, "tick p99 < baseline"], 2, "--baseline"),
+    (["check", SUMMARY, "tick share < 30"], 2, "rule 1, column 13: no share is above 100 %"),
+    (["check", SUMMARY, "tick share < 120%"], 2, "is a % missing?"),
     (["check", SUMMARY, "* lost == 0", "--nosuch"], 2, "--nosuch"),
     (["check", SUMMARY, "* lost == 0", "--confidence", "101"], 2, "101"),
     (["check", SUMMARY, "* lost == 0", "--confidence", "nan"], 2, "nan"),

@@ -118,6 +118,8 @@ static void t_bad(void **state)
 	    {"a p99 < 5us + 5", "rule 1, column 8: a time and a number without unit do not add up"},
 	    {"a count < 5us", "rule 1, column 10: the figure is no time, the limit is one"},
 	    {"a share < 5us", "rule 1, column 10: the figure is no time, the limit is one"},
+	    {"a share < 30", "rule 1, column 10: no share is above 100 %: is a % missing?"},
+	    {"a/b share >= 101%", "rule 1, column 13: no share is above 100 %: is a % missing?"},
 	    {"p99 < 5us",
 	     "rule 1, column 1: expected a span before the figure (* for all of them)"},
 	    {"< 5us", "rule 1, column 1: expected a figure " HAVE},

@@ -112,6 +112,15 @@ static const char *senseless(const struct rule *r)
 	return why;
 }
 
+/* A share is at most 1: whoever writes 30 means 30 %, and would have a rule that always holds. */
+static bool lacks_percent(const struct rule *r)
+{
+	struct quantity out, none = {0};
+
+	return r->figure.kind == FIG_SHARE && !limit__has_baseline(r->limit) &&
+	       !limit__eval(r->limit, false, &none, &out) && out.value > 1;
+}
+
 static int parse_rule(struct rule *r, const char *text, size_t len, const struct place *p,
 		      struct err *e)
 {
@@ -155,6 +164,8 @@ static int parse_rule(struct rule *r, const char *text, size_t len, const struct
 	if (err)
 		return err;
 	why = senseless(r);
+	if (!why && lacks_percent(r))
+		why = "no share is above 100 %: is a % missing?";
 	return why ? fault(p, end, why, e) : 0;
 }
 
