@@ -5,6 +5,7 @@ in the file, or lost or left out by name, whatever the target, the ring, the dis
 through."""
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -13,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from harness import (ROOT, Failure, Qbpf, Skip, Workload, attach_json, case, check, equal, main,
+from harness import (QBPF, ROOT, Failure, Qbpf, Skip, Workload, attach_json, case, check, equal, main,
                      spans, summary, work)
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "tools"))
@@ -38,6 +39,7 @@ class Read:
 
     def __init__(self, path):
         t = qtrace.Trace(path)
+        self.path = path
         text = lambda b: b.decode(errors="replace")  # noqa: E731
         self.clean = t.clean
         self.meta = t.tables["meta"][0]
@@ -92,6 +94,11 @@ def check_counts(trace, doc):
         equal(sum(row[5] for row in told), skipped, f"{name}: left out over time")
         for row in told:
             check(row[2] < row[3], f"{name}: a loss takes time")
+    report = subprocess.run([QBPF, "report", "--json", trace.path], capture_output=True, check=True)
+    for s in json.loads(report.stdout)["spans"]:
+        live = by_name.get(s["name"], {})
+        for key in ("held", "lost", "skipped", "open", "abandoned", "orphan_ends"):
+            equal(live.get(key), s.get(key) if live else None, f"{s['name']}.{key}: live and report")
 
 
 def record(argv, *args, go=True, env=None):

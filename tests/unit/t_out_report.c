@@ -57,6 +57,7 @@ static struct snapshot *kernel_sums(void)
 	for (int i = 0; i < 300; i++)
 		hist__add(s->spans[0].hist, 4000 + i);
 	s->spans[0].abandoned = 2;
+	s->spans[MAIN - 1].open = 2;
 	s->spans[3].depth_overflow = 1;
 	s->notes = calloc(1, sizeof(char *));
 	s->notes[s->nnotes++] = strdup("foo: imported, defined in libm.so.6");

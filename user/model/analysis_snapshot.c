@@ -39,9 +39,11 @@ static struct hist *hist_of(const struct dist *d)
 	return h;
 }
 
-/* What the kernel counted beside the spans that ended; its spans have the trace's ids. */
+/* What the kernel counted beside the spans that ended; its spans have the trace's ids. In the file
+ * also those are open that ended with their thread, which are abandoned here. */
 static void take_counters(struct snap_span *s, const struct snap_span *kernel)
 {
+	s->open = kernel->open;
 	s->abandoned = kernel->abandoned;
 	s->orphan_ends = kernel->orphan_ends;
 	s->depth_overflow = kernel->depth_overflow;

@@ -101,6 +101,7 @@ static int add_counts(struct side *s, const struct trace_info *info, struct err 
 	for (size_t i = 0; i < s->nspans && i < snap->nspans; i++) {
 		if (strcmp(s->items[i].name, snap->spans[i].name))
 			continue;
+		s->items[i].open = snap->spans[i].open;
 		s->items[i].orphan_ends = snap->spans[i].orphan_ends;
 		s->items[i].abandoned = snap->spans[i].abandoned;
 		/* Lost to all figures, not only to the file: no depth, no memory. */
