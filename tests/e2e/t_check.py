@@ -292,6 +292,15 @@ def alike_json(got, want, where):
 
 
 @case
+def no_number():
+    """a mean that is no number: said so, and no rule holds for it"""
+    path = trace("values").path
+    for rule in ("values:price mean < 5", "values:price mean >= 5", "values:price mean != 5"):
+        out = qbpf("check", path, rule, code=3).stdout.decode()
+        check(out.startswith(f"BROKEN   {rule}: no number: there are infinite values"), out)
+
+
+@case
 def goldens():
     """text, JSON and XML as they are written down"""
     doc = json.load(open(os.path.join(ROOT, SUMMARY)))

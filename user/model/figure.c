@@ -443,6 +443,9 @@ void side__estimate(const struct side *s, size_t item, struct figure f, const st
 	case FIG_RATE:
 		return estimate_rate(s, it, c, out);
 	default:
-		return estimate_measure(s, item, f, c, out);
+		estimate_measure(s, item, f, c, out);
 	}
+	/* Every comparison with it would be a fluke. */
+	if (out->state == EST_KNOWN && isnan(out->value))
+		unknown(out, "no number: there are infinite values of both signs");
 }

@@ -81,7 +81,7 @@ char *interval__text(char buf[INTERVAL_TEXT], enum figure_dim dim, const struct 
 	if (isfinite(e->ci.hi))
 		figure__text(hi, dim, e->ci.hi);
 	/* The unit once, when both have the same. */
-	if (!strcmp(unit_of(lo), unit_of(hi)))
+	if (*lo != '?' && !strcmp(unit_of(lo), unit_of(hi)))
 		*unit_of(lo) = '\0';
 	snprintf(buf, INTERVAL_TEXT, "[%s .. %s]", lo, hi);
 	return buf;
