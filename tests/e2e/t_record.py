@@ -455,6 +455,22 @@ def full_disk():
 
 
 @case
+def deleted_meanwhile():
+    """a file that is deleted while it is written: exit code 1, and said so"""
+    with folder() as d, Workload([work("w_record"), "burst", 1000]) as w:
+        path = os.path.join(d, "t.json")
+        with attach_json(w.pid, "-o", path) as q:
+            q.wait_ready()
+            os.unlink(path + ".partial.qbpf")
+            w.go()
+            w.finish()
+            doc = summary(q.finish(code=1))
+        equal(doc["trace"]["file"], path + ".partial.qbpf", "the file that there was")
+        check("is incomplete: it was deleted meanwhile" in q.err_text(), q.err_text())
+        equal(os.listdir(d), [], "files")
+
+
+@case
 def full_disk_run():
     """run keeps to its child when the disk is full: the child ends by itself, qbpf with 1"""
     with small_disk("64k") as d:

@@ -449,10 +449,16 @@ int sink__new(const char *path, struct sink **out, struct err *e)
 
 int sink__close(struct sink *s, uint64_t end_ns, int err, struct err *e)
 {
+	struct stat st;
+
 	if (!err)
 		err = push(s, (struct item){.type = BLOCK_END, .end_ns = end_ns});
 	stop_thread(s);
 	err = sink__error(s) ? sink__error(s) : err;
+	if (!err && s->regular && !fstat(s->fd, &st) && !st.st_nlink) {
+		err = -ESTALE; /* whole, and nobody can have it */
+		atomic_store(&s->err, err);
+	}
 	if (close(s->fd) && !err) {
 		err = -errno;
 		atomic_store(&s->err, err);

@@ -423,6 +423,12 @@ static uint64_t *counted(const struct snapshot *snap)
 	return counts;
 }
 
+/* The file that is there, or will be. */
+static const char *where(const struct session *s, const struct snapshot *snap)
+{
+	return s->o.record.shown && !snap->recording_fault ? s->o.record.shown : s->o.record.path;
+}
+
 /* "recorded 986 spans (98.6 % of 1000) to tick.qbpf, 1.2 KiB; lost 14: the ring was full" */
 static char *describe(const struct session *s, const struct snapshot *snap, uint64_t all)
 {
@@ -450,7 +456,7 @@ static char *describe(const struct session *s, const struct snapshot *snap, uint
 	if (asprintf(&line, "recorded %llu spans (%.4g %% of %llu) to %s, %s%s%s",
 		     (unsigned long long)sum.held,
 		     all ? floor(1e4 * (double)sum.held / (double)all) / 100 : 0,
-		     (unsigned long long)all, o->shown ? o->shown : o->path,
+		     (unsigned long long)all, where(s, snap),
 		     unit__bytes(size, snap->recording_bytes), lost, skipped) < 0)
 		return NULL;
 	return line;
@@ -460,25 +466,27 @@ static char *describe(const struct session *s, const struct snapshot *snap, uint
 static int put_note(struct session *s, struct snapshot *snap)
 {
 	uint64_t all = 0, *counts = counted(snap);
+	bool again = snap->recording;
 	char *line, **notes;
 
 	for (size_t i = 0; counts && i < snap->nspans; i++)
 		all += counts[i];
 	free(counts);
 	line = counts ? describe(s, snap, all) : NULL;
-	if (!line)
+	free(snap->recording);
+	snap->recording = strdup(where(s, snap));
+	if (!line || !snap->recording) {
+		free(line);
 		return -ENOMEM;
-	if (snap->recording) {
+	}
+	if (again) {
 		free(snap->notes[snap->nnotes - 1]);
 		snap->notes[snap->nnotes - 1] = line;
 		return 0;
 	}
 	notes = realloc(snap->notes, (snap->nnotes + 1) * sizeof(*notes));
-	snap->recording = strdup(s->o.record.shown ? s->o.record.shown : s->o.record.path);
-	if (!notes || !snap->recording) {
+	if (!notes) {
 		free(line);
-		if (notes)
-			snap->notes = notes;
 		return -ENOMEM;
 	}
 	snap->notes = notes;
@@ -548,6 +556,6 @@ int session__finish_recording(struct session *s, struct snapshot *snap, struct e
 	if (session__snap_recording(s, snap))
 		log_warn("out of memory");
 	return err ? err_set(e, err, "the recording %s is incomplete: %s", s->o.record.path,
-			     strerror(-err))
+			     err == -ESTALE ? "it was deleted meanwhile" : strerror(-err))
 		   : 0;
 }
