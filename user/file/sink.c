@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -14,6 +13,7 @@
 #include <zstd.h>
 
 #include "file/codec.h"
+#include "quiet_thread.h"
 
 #define QUEUE_MAX  (32u << 20) /* bytes of items that wait */
 #define INDEX_MAX  65536u      /* entries of one INDEX block */
@@ -394,13 +394,8 @@ static int open_file(struct sink *s)
 /* No signal of the process is ever handled here; SIGXFSZ and SIGPIPE of a write stay unseen. */
 static int start_thread(struct sink *s)
 {
-	sigset_t all, before;
-	int err;
+	int err = quiet_thread__start(&s->thread, run, s);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = -pthread_create(&s->thread, NULL, run, s);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	s->running = !err;
 	return err;
 }

@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -20,6 +19,7 @@
 #include <bpf/bpf.h>
 
 #include "clock.h"
+#include "quiet_thread.h"
 #include "trace/maps_read.h"
 #include "trace/roster.h"
 
@@ -327,7 +327,6 @@ static void *run(void *arg)
 static int start_thread(struct stream *s)
 {
 	struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
-	sigset_t all, before;
 	int err;
 
 	s->epfd = epoll_create1(EPOLL_CLOEXEC);
@@ -339,11 +338,7 @@ static int start_thread(struct stream *s)
 	ev.events = EPOLLIN;
 	if (epoll_ctl(s->epfd, EPOLL_CTL_ADD, s->stopfd, &ev))
 		return -errno;
-	/* Signals are the main thread's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = -pthread_create(&s->thread, NULL, run, s);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	err = quiet_thread__start(&s->thread, run, s);
 	s->running = !err;
 	return err;
 }
