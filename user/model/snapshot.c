@@ -285,10 +285,24 @@ double snapshot__overhead_pct(const struct snapshot *s)
 	return known ? cost_ns / (seconds * 1e9) * 100 : -1;
 }
 
+uint64_t snap_span__lost_by(const struct snap_span *s, enum snap_loss why)
+{
+	const uint64_t by[SNAP_LOSSES] = {
+	    [SNAP_LOSS_DEPTH] = s->depth_overflow, [SNAP_LOSS_HIST] = s->hist_overflow,
+	    [SNAP_LOSS_STORAGE] = s->no_storage,   [SNAP_LOSS_UNREADABLE] = s->unreadable,
+	    [SNAP_LOSS_KEYS] = s->key_overflow,	   [SNAP_LOSS_MUTED] = s->ret_muted,
+	};
+
+	return by[why];
+}
+
 uint64_t snap_span__lost(const struct snap_span *s)
 {
-	return s->depth_overflow + s->hist_overflow + s->no_storage + s->unreadable +
-	       s->key_overflow + s->ret_muted;
+	uint64_t lost = 0;
+
+	for (int why = 0; why < SNAP_LOSSES; why++)
+		lost += snap_span__lost_by(s, why);
+	return lost;
 }
 
 uint64_t snapshot__lost(const struct snapshot *s)

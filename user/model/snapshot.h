@@ -106,7 +106,19 @@ double snapshot__overhead_pct(const struct snapshot *s); /* price x hits over wa
 /* What each span happened, by index; malloc'ed, NULL: no memory. An instant's hits are those of
  * its nodes (the histogram has one interval less), every other span's are in its histogram. */
 uint64_t *snapshot__counts(const struct snapshot *s);
-uint64_t snap_span__lost(const struct snap_span *s);
-uint64_t snapshot__lost(const struct snapshot *s); /* spans counted but not aggregated */
+/* Why something that was counted is in no figure. */
+enum snap_loss {
+	SNAP_LOSS_DEPTH,
+	SNAP_LOSS_HIST,
+	SNAP_LOSS_STORAGE,
+	SNAP_LOSS_UNREADABLE,
+	SNAP_LOSS_KEYS,
+	SNAP_LOSS_MUTED,
+	SNAP_LOSSES
+};
+
+uint64_t snap_span__lost_by(const struct snap_span *s, enum snap_loss why);
+uint64_t snap_span__lost(const struct snap_span *s); /* for all reasons */
+uint64_t snapshot__lost(const struct snapshot *s);   /* spans counted but not aggregated */
 
 #endif

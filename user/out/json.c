@@ -196,16 +196,10 @@ json_t *json_tree(struct json_doc *d, const struct tree *t)
 	return roots;
 }
 
-static const struct {
-	const char *name;
-	size_t off;
-} loss_reasons[] = {
-    {"depth_overflow", offsetof(struct snap_span, depth_overflow)},
-    {"hist_overflow", offsetof(struct snap_span, hist_overflow)},
-    {"no_storage", offsetof(struct snap_span, no_storage)},
-    {"unreadable", offsetof(struct snap_span, unreadable)},
-    {"key_overflow", offsetof(struct snap_span, key_overflow)},
-    {"ret_muted", offsetof(struct snap_span, ret_muted)},
+static const char *const loss_reasons[SNAP_LOSSES] = {
+    [SNAP_LOSS_DEPTH] = "depth_overflow", [SNAP_LOSS_HIST] = "hist_overflow",
+    [SNAP_LOSS_STORAGE] = "no_storage",	  [SNAP_LOSS_UNREADABLE] = "unreadable",
+    [SNAP_LOSS_KEYS] = "key_overflow",	  [SNAP_LOSS_MUTED] = "ret_muted",
 };
 
 static void put_recorded(struct json_doc *d, json_t *o, const struct snap_recorded *r)
@@ -266,13 +260,13 @@ static json_t *lost(struct json_doc *d, const struct snapshot *s)
 			json_put(d, spans, name, json_count(n));
 		free(name);
 	}
-	for (size_t r = 0; r < sizeof(loss_reasons) / sizeof(loss_reasons[0]); r++) {
+	for (int why = 0; why < SNAP_LOSSES; why++) {
 		uint64_t n = 0;
 
 		for (size_t i = 0; i < s->nspans; i++)
-			n += *(uint64_t *)((char *)&s->spans[i] + loss_reasons[r].off);
+			n += snap_span__lost_by(&s->spans[i], why);
 		if (n)
-			json_put(d, reasons, loss_reasons[r].name, json_count(n));
+			json_put(d, reasons, loss_reasons[why], json_count(n));
 	}
 	json_put(d, l, "events", json_count(total));
 	json_put(d, l, "by_source", sources);

@@ -322,17 +322,13 @@ void page__probes(const struct page *r)
 
 void page__losses(const struct page *r)
 {
-	static const struct {
-		const char *words;
-		size_t off;
-	} reasons[] = {
-	    {"too deep (64 open spans)", offsetof(struct snap_span, depth_overflow)},
-	    {"histogram table full", offsetof(struct snap_span, hist_overflow)},
-	    {"no memory for the thread", offsetof(struct snap_span, no_storage)},
-	    {"argument unreadable", offsetof(struct snap_span, unreadable)},
-	    {"too many open keys", offsetof(struct snap_span, key_overflow)},
-	    {"return not delivered by the kernel (over 64 nested)",
-	     offsetof(struct snap_span, ret_muted)},
+	static const char *const words[SNAP_LOSSES] = {
+	    [SNAP_LOSS_DEPTH] = "too deep (64 open spans)",
+	    [SNAP_LOSS_HIST] = "histogram table full",
+	    [SNAP_LOSS_STORAGE] = "no memory for the thread",
+	    [SNAP_LOSS_UNREADABLE] = "argument unreadable",
+	    [SNAP_LOSS_KEYS] = "too many open keys",
+	    [SNAP_LOSS_MUTED] = "return not delivered by the kernel (over 64 nested)",
 	};
 	uint64_t total = snapshot__lost(r->s);
 
@@ -346,12 +342,12 @@ void page__losses(const struct page *r)
 			continue;
 		fputs("  ", r->f);
 		page__text(r, span->name);
-		for (size_t k = 0, put = 0; k < COUNT_OF(reasons); k++) {
-			uint64_t n = *(const uint64_t *)((const char *)span + reasons[k].off);
+		for (int why = 0, put = 0; why < SNAP_LOSSES; why++) {
+			uint64_t n = snap_span__lost_by(span, why);
 
 			if (n)
 				fprintf(r->f, "%s%" PRIu64 " %s", put++ ? ", " : ": ", n,
-					reasons[k].words);
+					words[why]);
 		}
 		fputc('\n', r->f);
 	}
