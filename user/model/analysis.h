@@ -126,6 +126,8 @@ void analysis__free(struct analysis *a);
 
 /* The id of a span's name; 0: there is no such span. */
 uint32_t analysis__span(const struct analysis *a, const char *name);
+/* Index of the node around nodes[i]; SIZE_MAX: a root, or what is around it is not known. */
+size_t analysis__parent(const struct analysis *a, size_t i);
 
 /*
  * The same figures as a snapshot, for the views that show one: spans and nodes have their exact

@@ -250,6 +250,16 @@ static int compare_nodes(const void *pa, const void *pb)
 	return a->id < b->id ? -1 : a->id > b->id;
 }
 
+size_t analysis__parent(const struct analysis *a, size_t i)
+{
+	struct an_node key = {.id = a->nodes[i].parent, .thread = a->nodes[i].thread}, *parent;
+
+	if (!key.id)
+		return SIZE_MAX;
+	parent = bsearch(&key, a->nodes, a->nnodes, sizeof(key), compare_nodes);
+	return parent ? (size_t)(parent - a->nodes) : SIZE_MAX;
+}
+
 /* A span with one place has that one's distribution, not a copy. */
 static int merge_dists(struct an_build *b)
 {

@@ -19,26 +19,6 @@ static int node_by_time(const void *va, const void *vb, void *data)
 	return ia < ib ? -1 : ia > ib;
 }
 
-static int node_by_id(const void *va, const void *vb)
-{
-	const struct an_node *a = va, *b = vb;
-
-	if (a->thread != b->thread)
-		return a->thread < b->thread ? -1 : 1;
-	return a->id < b->id ? -1 : a->id > b->id;
-}
-
-/* SIZE_MAX: a root, or what is around it is not known. */
-static size_t parent_of(const struct analysis *a, size_t i)
-{
-	struct an_node key = {.id = a->nodes[i].parent, .thread = a->nodes[i].thread}, *parent;
-
-	if (!key.id)
-		return SIZE_MAX;
-	parent = bsearch(&key, a->nodes, a->nnodes, sizeof(key), node_by_id);
-	return parent ? (size_t)(parent - a->nodes) : SIZE_MAX;
-}
-
 /* Numbers the nodes that the page gets: those with most time, and all around them. index[i]: 0 or
  * the place + 1. Returns how many. */
 static size_t choose_nodes(const struct analysis *a, size_t *index)
@@ -51,7 +31,7 @@ static size_t choose_nodes(const struct analysis *a, size_t *index)
 		order[i] = i;
 	qsort_r(order, a->nnodes, sizeof(*order), node_by_time, a->nodes);
 	for (size_t i = 0; i < a->nnodes && i < HTML_NODES_MAX; i++)
-		for (size_t k = order[i]; k != SIZE_MAX && !index[k]; k = parent_of(a, k))
+		for (size_t k = order[i]; k != SIZE_MAX && !index[k]; k = analysis__parent(a, k))
 			index[k] = 1;
 	for (size_t i = 0; i < a->nnodes; i++)
 		if (index[i])
@@ -166,7 +146,7 @@ void html_data__tree(struct html_data *d)
 	} else {
 		for (size_t i = 0; i < a->nnodes; i++) {
 			bool lost = a->nodes[i].parent == QBPF_NODE_LOST;
-			size_t parent = parent_of(a, i);
+			size_t parent = analysis__parent(a, i);
 
 			if (!index[i])
 				continue;
