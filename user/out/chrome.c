@@ -426,9 +426,7 @@ int export_chrome(struct exporter *x)
 	c->tids = calloc(x->info->nthreads + 1, sizeof(*c->tids));
 	c->described = calloc(x->info->nthreads + 1, sizeof(*c->described));
 	err = c->tids && c->described ? put_all(c) : exporter__no_memory(x);
-	scribe__flush(&c->s);
-	if (c->s.err)
-		err = exporter__written(x, c->s.err);
+	err = exporter__finish(x, &c->s, err);
 	free(c->tids);
 	free(c->described);
 	free(c);

@@ -137,9 +137,7 @@ int export_csv(struct exporter *x)
 		     "kind,name,process,pid,tid,thread,start_ns,dur_ns,self_ns,depth,node,key,"
 		     "begin_tid,value\r\n");
 	err = c->threads ? exporter__each(x, put, c) : exporter__no_memory(x);
-	scribe__flush(&c->s);
-	if (c->s.err)
-		err = exporter__written(x, c->s.err);
+	err = exporter__finish(x, &c->s, err);
 	for (size_t i = 0; c->threads && i < x->info->nthreads; i++)
 		free(c->threads[i]);
 	free(c->threads);

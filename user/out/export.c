@@ -275,6 +275,13 @@ int exporter__written(struct exporter *x, int err)
 	return err ? err_set(x->e, err, "cannot write: %s", strerror(-err)) : 0;
 }
 
+int exporter__finish(struct exporter *x, struct scribe *s, int err)
+{
+	int fault = scribe__flush(s);
+
+	return fault ? exporter__written(x, fault) : err;
+}
+
 static int select_spans(struct exporter *x)
 {
 	bool any = false;

@@ -10,6 +10,7 @@
 
 #include "model/nest.h"
 #include "out/export.h"
+#include "out/scribe.h"
 
 struct exporter {
 	struct trace_reader *r;
@@ -46,6 +47,8 @@ int exporter__each(struct exporter *x, export_each each, void *ctx);
 int exporter__no_memory(struct exporter *x);
 /* What writing came to: 0, or err with its line. */
 int exporter__written(struct exporter *x, int err);
+/* The end of a format that writes through a scribe: err, or what writing the rest came to. */
+int exporter__finish(struct exporter *x, struct scribe *s, int err);
 
 /* Its name as the target has it: foreign bytes, never NULL. */
 const char *exporter__span_name(const struct exporter *x, uint32_t span);

@@ -147,9 +147,7 @@ int export_folded(struct exporter *x)
 	f->seen_lost = calloc(info->nspans + 1, sizeof(*f->seen_lost));
 	err = f->nodes && f->seen_nodes && f->lost && f->seen_lost ? put_all(f)
 								   : exporter__no_memory(x);
-	scribe__flush(&f->s);
-	if (f->s.err)
-		err = exporter__written(x, f->s.err);
+	err = exporter__finish(x, &f->s, err);
 	free(f->nodes);
 	free(f->seen_nodes);
 	free(f->lost);

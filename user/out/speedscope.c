@@ -228,9 +228,7 @@ int export_speedscope(struct exporter *x)
 	sp->zero_ns = exporter__zero_ns(x);
 	sp->spans = calloc(x->info->nspans + 1, sizeof(*sp->spans));
 	err = sp->spans ? put_all(sp) : exporter__no_memory(x);
-	scribe__flush(&sp->s);
-	if (sp->s.err)
-		err = exporter__written(x, sp->s.err);
+	err = exporter__finish(x, &sp->s, err);
 	free(sp->used);
 	free(sp->spans);
 	free(sp);
