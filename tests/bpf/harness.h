@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <setjmp.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -375,6 +376,21 @@ static inline uint64_t not_clean(struct harness *h, uint32_t span)
 	return c.orphan_ends + c.abandoned + c.depth_overflow + c.node_overflow + c.hist_overflow +
 	       c.no_storage + c.unreadable + c.key_overflow + c.key_restarts + c.key_timeouts +
 	       c.ret_muted;
+}
+
+/* Runs `body` in n threads at a time until all have ended: what a child's main may return. */
+static inline int run_threads(size_t n, void *(*body)(void *arg))
+{
+	pthread_t t[32];
+
+	if (n > sizeof(t) / sizeof(t[0]))
+		return 1;
+	for (size_t i = 0; i < n; i++)
+		if (pthread_create(&t[i], NULL, body, NULL))
+			return 1;
+	for (size_t i = 0; i < n; i++)
+		pthread_join(t[i], NULL);
+	return 0;
 }
 
 /* Each test of these files runs with both ways to attach; where there is one, it is named. */

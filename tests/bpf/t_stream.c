@@ -415,14 +415,7 @@ static void *spans(void *arg)
 
 static int work_threads(void)
 {
-	pthread_t t[THREADS];
-
-	for (int i = 0; i < THREADS; i++)
-		if (pthread_create(&t[i], NULL, spans, NULL))
-			return 1;
-	for (int i = 0; i < THREADS; i++)
-		pthread_join(t[i], NULL);
-	return 0;
+	return run_threads(THREADS, spans);
 }
 
 static void t_threads(void **state)
