@@ -11,7 +11,8 @@
  *	persist		a kernel that never ends
  *	time:N		N launches, and prints the ns of one
  *	sleep:MS print:TEXT exit:N _exit:N
- *	tasks rss masks	prints what /proc says: threads, memory, signals the agent's thread blocks
+ *	tasks:MS	prints how many threads there are: waits at most MS until it is the only one
+ *	rss masks	prints what /proc says: memory, signals the agent's thread blocks
  *	fork:N		N children, one after the other, that end by exit(0)
  *	forkcuda	a child that calls CUDA
  *	exec		runs this program anew with the words that follow
@@ -197,16 +198,31 @@ static void children(long n, int with_cuda)
 	}
 }
 
-static void print_proc(const char *field)
+static long proc_number(const char *field)
 {
 	char line[256];
+	long n = -1;
 	FILE *f = fopen("/proc/self/status", "r");
 
 	while (f && fgets(line, sizeof(line), f))
 		if (!strncmp(line, field, strlen(field)))
-			printf("%s %ld\n", field, strtol(line + strlen(field) + 1, NULL, 10));
+			n = strtol(line + strlen(field) + 1, NULL, 10);
 	if (f)
 		fclose(f);
+	return n;
+}
+
+static void print_proc(const char *field)
+{
+	printf("%s %ld\n", field, proc_number(field));
+}
+
+/* The agent's thread needs a moment to find out that it cannot stay. */
+static void print_tasks(long patience_ms)
+{
+	while (proc_number("Threads:") > 1 && patience_ms-- > 0)
+		usleep(1000);
+	print_proc("Threads:");
 }
 
 /* SigBlk of the thread with the agent's name. */
@@ -336,7 +352,7 @@ static void plain_word(const char *word, const char *arg, long n)
 	else if (!strcmp(word, "print"))
 		printf("%s\n", arg);
 	else if (!strcmp(word, "tasks"))
-		print_proc("Threads:");
+		print_tasks(n);
 	else if (!strcmp(word, "rss"))
 		print_proc("VmRSS:");
 	else if (!strcmp(word, "masks"))
