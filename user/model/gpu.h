@@ -29,9 +29,8 @@
 struct gpu;
 
 struct gpu_opts {
-	size_t max_bytes;   /* of what waits to be joined; 0: 192 MiB */
-	size_t pool_bytes;  /* of distributions; 0: 32 MiB */
-	uint32_t root_span; /* whose instances are split into parts; 0: the outermost spans' */
+	size_t max_bytes;  /* of what waits to be joined; 0: 192 MiB */
+	size_t pool_bytes; /* of distributions; 0: 32 MiB */
 };
 
 struct gpu *gpu__new(const struct gpu_opts *o);
@@ -122,7 +121,7 @@ struct gpu_call {
 enum gpu_cause {
 	GPU_IDLE_HOST,	 /* what came next had not been asked for: `name` is the span */
 	GPU_IDLE_SYNC,	 /* the same, and the thread was in a call that waits: `name` is the call */
-	GPU_IDLE_COPY,	 /* the same, in a copy's call */
+	GPU_IDLE_CALL,	 /* the same, in another call of the API */
 	GPU_IDLE_LAUNCH, /* asked for, and not begun yet */
 	GPU_IDLE_DEPENDENCY, /* asked for, and its stream was told to wait for an event */
 	GPU_IDLE_UNKNOWN,    /* what came next has no call */
@@ -150,15 +149,15 @@ struct gpu_device {
 	uint64_t idle_ns;	 /* nothing: the sum of `idle` */
 	struct gpu_idle *idle;	 /* greatest first */
 	size_t nidle;
-	/* By causality its clock is ahead by no more than ahead_ns (a launch begins before what it
-	 * launches), and behind by no more than behind_ns (a wait returns after what it waits
-	 * for). GPU_UNKNOWN: nothing tells. */
-	uint64_t ahead_ns, behind_ns;
-	uint64_t early; /* activities that begin before their call does: within clock_error_ns */
+	/* What its times are wrong by, true + error, by causality: error_low <= error <= error_high.
+	 * A launch begins before what it launches, and a wait returns after what it waits for.
+	 * INT64_MIN, INT64_MAX: nothing tells. */
+	int64_t error_low_ns, error_high_ns;
+	uint64_t early; /* activities that begin up to 1 ms before their call: in no delay */
 };
 
 struct gpu_stream {
-	uint32_t ring, device, context, stream;
+	uint32_t ring, generation, device, context, stream;
 	bool null; /* the default one of its context */
 	uint32_t priority;
 	uint64_t kernels, copies, sets;
@@ -187,30 +186,38 @@ struct gpu_span {
 };
 
 enum gpu_advice_kind {
-	GPU_ADVICE_SYNC_COPY,
-	GPU_ADVICE_PAGEABLE,
-	GPU_ADVICE_TINY,
-	GPU_ADVICE_LAUNCH_BOUND,
-	GPU_ADVICE_FIRST_LAUNCH,
-	GPU_ADVICE_HOST_LATE,
-	GPU_ADVICE_SYNC_GAP,
-	GPU_ADVICE_FAILED,
+	GPU_ADVICE_SYNC_COPY,	 /* synchronous copies */
+	GPU_ADVICE_PAGEABLE,	 /* copies from and to pageable memory */
+	GPU_ADVICE_TINY,	 /* many copies of few bytes */
+	GPU_ADVICE_LAUNCH_BOUND, /* a kernel that takes less time than its launch */
+	GPU_ADVICE_FIRST_LAUNCH, /* first launches that take long */
+	GPU_ADVICE_HOST_LATE,	 /* a device waits for a span of the host */
+	GPU_ADVICE_SYNC_GAP,	 /* a device waits while the host waits */
+	GPU_ADVICE_FAILED,	 /* calls that fail */
 	GPU_ADVICE_KINDS
 };
 const char *gpu_advice_name(enum gpu_advice_kind k);
 
+/* What it rests on: figures that are in the summary elsewhere, or sums of them. */
 struct gpu_advice {
 	enum gpu_advice_kind kind;
-	uint64_t count;	  /* what it rests on: how many, */
-	uint64_t cost_ns; /* how long, */
-	uint64_t save_ns; /* and at most so much could be saved; 0: not told */
-	char *text;	  /* one line, with these figures */
+	char *name;		      /* of the kernel, span or call; NULL: of none */
+	uint32_t device;	      /* HOST_LATE, SYNC_GAP */
+	enum gpu_direction direction; /* PAGEABLE, TINY */
+	uint32_t error;		      /* FAILED */
+	uint64_t count;		      /* copies, launches, gaps, calls */
+	uint64_t bytes;
+	uint64_t cost_ns; /* what they took: SYNC_COPY: of the host; TINY, PAGEABLE: of the GPU;
+			     LAUNCH_BOUND, FIRST_LAUNCH: of the host; gaps: idle time */
+	uint64_t of_ns;	  /* to compare with: SYNC_COPY: the time in which only copies ran;
+			     LAUNCH_BOUND: on the GPU; FIRST_LAUNCH: so many warm ones; gaps: the time from
+			     the device's first start to its last end */
+	uint64_t save_ns; /* an upper bound of what can be saved; GPU_UNKNOWN: not told */
 };
 
 enum gpu_missing {
 	GPU_NO_CALL,	  /* an activity without an API call */
 	GPU_NO_ACTIVITY,  /* a launch, copy or memset without an activity */
-	GPU_NO_THREAD,	  /* a call of a thread that no span was seen of */
 	GPU_NO_SYNC_CALL, /* a synchronization without an API call */
 	GPU_MISSING
 };
@@ -236,11 +243,13 @@ struct gpu_summary {
 	uint64_t dropped;		 /* CUPTI says that it dropped so many records */
 	uint64_t overflow;		 /* of a bounded table: names, streams, devices */
 	uint64_t overheads, overhead_ns; /* the driver's and CUPTI's own */
-	uint64_t clock_error_ns; /* of converted times, and of causality; GPU_UNKNOWN: not known */
-	uint64_t clock_points;
-	bool converted; /* from CUPTI's own clock */
-	bool exact;	/* percentiles are */
-	int refs;	/* gpu_summary__get, __put */
+	/* The times of devices are wrong by no more than this, by causality; GPU_UNKNOWN: nothing
+	 * tells. */
+	uint64_t clock_error_ns;
+	uint64_t convert_error_ns; /* a bound of what the conversion itself adds */
+	bool converted;		   /* from CUPTI's own clock */
+	bool exact;		   /* percentiles are */
+	int refs;		   /* gpu_summary__get, __put */
 };
 
 /* Of all that is settled. NULL: no memory. Does not change when more comes. */
