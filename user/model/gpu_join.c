@@ -178,27 +178,33 @@ static uint32_t call_of(const struct gpu_join *j, uint32_t ring, uint32_t id, ui
 	return GPU_NONE;
 }
 
+/* What it caused is there, though its times cannot be: the call is not one without. */
+static void excuse_call(const struct gpu_join *j, const struct gpu_act *a)
+{
+	struct gpu *g = j->g;
+	size_t at = id_after(j, a->ring, a->correlation, UINT64_MAX);
+	const struct gpu_api *c = at ? &g->calls[j->by_id[at - 1]] : NULL;
+
+	if (c && c->ring == a->ring && c->correlation == a->correlation)
+		g->calls[c->outer].has_act = true;
+}
+
 static void join_calls(struct gpu_join *j)
 {
 	struct gpu *g = j->g;
-	bool beyond;
+	bool beyond = false;
 
 	for (size_t i = 0; i < g->nacts; i++) {
 		struct gpu_act *a = &g->acts[i];
 
 		a->call = GPU_NONE;
-		if (a->untimed) {
-			/* Its call shall not count as one without. */
-			size_t at = id_after(j, a->ring, a->correlation, UINT64_MAX);
-
-			if (at && g->calls[j->by_id[at - 1]].ring == a->ring &&
-			    g->calls[j->by_id[at - 1]].correlation == a->correlation)
-				g->calls[g->calls[j->by_id[at - 1]].outer].has_act = true;
-			continue;
+		if (!a->untimed) {
+			a->call = call_of(j, a->ring, a->correlation, a->start_ns, &beyond);
+			a->untimed = beyond;
 		}
-		a->call = call_of(j, a->ring, a->correlation, a->start_ns, &beyond);
-		a->untimed = beyond;
-		if (a->call != GPU_NONE)
+		if (a->untimed)
+			excuse_call(j, a);
+		else if (a->call != GPU_NONE)
 			g->calls[a->call].has_act = true;
 	}
 	for (size_t i = 0; i < g->nwaits; i++) {
