@@ -177,7 +177,8 @@ class Trace:
         data = self.data
         if data[:8] != b"\x89qbpf\r\n\x1a" or zlib.crc32(data[:60]) != self.u32(60):
             raise Damaged("file header")
-        if struct.unpack_from("<HHI", data, 8) != (1, 0, 64):
+        major, _, size = struct.unpack_from("<HHI", data, 8)  # any minor version is read
+        if (major, size) != (1, 64):
             raise Damaged("version")
         self.tables = {name: [] for name, _, _ in TABLES.values()}
         self.blocks, self.clean, self.cut_at, self.aggregates = [], False, 0, b""
