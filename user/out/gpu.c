@@ -41,22 +41,20 @@ char *gpu_idle__text(const struct gpu_idle *i, char buf[GPU_IDLE_TEXT])
 
 static void put_gap(const struct gpu_advice *a, char *buf, const char *cost, const char *of)
 {
-	const char *name = a->name ? a->name : "(no traced span)";
-	char share[UNIT_TEXT];
+	char share[UNIT_TEXT], in[GPU_ADVICE_TEXT / 2];
 
 	unit__share(share, a->of_ns ? (double)a->cost_ns / (double)a->of_ns : 0);
-	if (a->kind == GPU_ADVICE_HOST_LATE)
-		snprintf(buf, GPU_ADVICE_TEXT,
-			 "GPU %" PRIu32
-			 " idled %s (%s of %s) because the host was in %.200s and had "
-			 "not asked for more (%" PRIu64 " gaps): launch earlier, or keep two ticks "
-			 "in flight",
-			 a->device, cost, share, of, name, a->count);
+	if (a->kind == GPU_ADVICE_SYNC_GAP)
+		snprintf(in, sizeof(in), "had not returned from %.200s",
+			 a->name ? a->name : "a wait");
 	else
-		snprintf(buf, GPU_ADVICE_TEXT,
-			 "GPU %" PRIu32 " idled %s (%s of %s) while the host had not returned from "
-			 "%.200s (%" PRIu64 " gaps): ask for the next work before waiting",
-			 a->device, cost, share, of, name, a->count);
+		snprintf(in, sizeof(in), "was in %.200s and had not asked for more",
+			 a->name ? a->name : "no traced span");
+	snprintf(buf, GPU_ADVICE_TEXT,
+		 "GPU %" PRIu32 " idled %s (%s of %s, %" PRIu64 " gaps) while the host %s: %s",
+		 a->device, cost, share, of, a->count, in,
+		 a->kind == GPU_ADVICE_SYNC_GAP ? "ask for the next work before waiting"
+						: "launch earlier, or keep two ticks in flight");
 }
 
 char *gpu_advice__text(const struct gpu_advice *a, char buf[GPU_ADVICE_TEXT])

@@ -102,8 +102,9 @@ static void put_devices(const struct page *p, const struct gpu_summary *g)
 
 static void put_kernels(const struct page *p, const struct gpu_summary *g, size_t most)
 {
-	static const char *const headings[] = {"kernel", "count", "total", "min",    "mean", "p50",
-					       "p99",	 "max",	  "delay", "launch", "grid"};
+	static const char *const headings[] = {"kernel", "count",  "total", "min",
+					       "mean",	 "p50",	   "p99",   "max",
+					       "delay",	 "launch", "first", "grid"};
 	struct columns c = open_grid(headings, COUNT_OF(headings));
 	size_t n = rows_of(g->nkernels, most);
 	char shape[96];
@@ -122,16 +123,17 @@ static void put_kernels(const struct page *p, const struct gpu_summary *g, size_
 		put_time(&c, k->time.max_ns);
 		put_mean(&c, k->delay.total_ns, k->delay.count);
 		put_mean(&c, k->call.total_ns, k->call.count);
+		put_mean(&c, k->first_call_ns, k->first_calls);
 		snprintf(shape, sizeof(shape), "%s%ux%ux%u/%ux%ux%u", k->varies ? "<=" : "",
 			 k->grid[0], k->grid[1], k->grid[2], k->block[0], k->block[1], k->block[2]);
 		put(&c, k->graph ? "-" : shape);
 	}
 	write_grid(p, &c);
 	put_left(p, g->nkernels, n, "kernels");
-	fputs("(delay: mean from the launch's begin to the kernel's start; launch: mean of the "
-	      "host's "
-	      "call, first ones apart)\n",
-	      p->f);
+	fputs(
+	    "(means: delay from the launch's begin to the kernel's start; launch: the host's call; "
+	    "first: the first one in a process, not in launch)\n",
+	    p->f);
 }
 
 static void put_copies(const struct page *p, const struct gpu_summary *g)
