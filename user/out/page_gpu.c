@@ -290,7 +290,7 @@ static void put_advice(const struct page *p, const struct gpu_summary *g)
 static void put_line(const struct page *p, uint64_t n, const char *what)
 {
 	if (n)
-		fprintf(p->f, "  %" PRIu64 " %s\n", n, what);
+		fprintf(p->f, "  %s: %" PRIu64 "\n", what, n);
 }
 
 static void put_outside(const struct page *p, const struct gpu_summary *g)
