@@ -509,6 +509,16 @@ static void t_causality(void **state)
 	s = run();
 	assert_true(s->devices[0].error_low_ns == -10);
 	assert_int_equal(s->clock_error_ns, 40);
+	assert_int_equal(s->clock_change_ns, 0);
+	gpu_summary__put(s);
+	/* Ahead by 70 at least now, and by 40 at most before: there is no bound. */
+	gr__call(&list, LAUNCH, 6, 9800, 9850);
+	gr__kernel(&list, SIGNAL, 6, 9900, 10070);
+	gr__call(&list, SYNC, 7, 9860, 10000);
+	gr__sync(&list, 4, 7, 9870, 9990);
+	s = run();
+	assert_true(s->clock_error_ns == GPU_UNKNOWN);
+	assert_int_equal(s->clock_change_ns, 70 - 40);
 	gpu_summary__put(s);
 }
 

@@ -151,7 +151,8 @@ struct gpu_device {
 	size_t nidle;
 	/* What its times are wrong by, true + error, by causality: error_low <= error <= error_high.
 	 * A launch begins before what it launches, and a wait returns after what it waits for.
-	 * INT64_MIN, INT64_MAX: nothing tells. */
+	 * INT64_MIN, INT64_MAX: nothing tells. low above high: the error changed, by that much at
+	 * least. */
 	int64_t error_low_ns, error_high_ns;
 	uint64_t early; /* activities that begin up to 1 ms before their call: in no delay */
 };
@@ -244,8 +245,9 @@ struct gpu_summary {
 	uint64_t overflow;		 /* of a bounded table: names, streams, devices */
 	uint64_t overheads, overhead_ns; /* the driver's and CUPTI's own */
 	/* The times of devices are wrong by no more than this, by causality; GPU_UNKNOWN: nothing
-	 * tells. */
+	 * tells, or the error changed. */
 	uint64_t clock_error_ns;
+	uint64_t clock_change_ns;  /* by so much at least; 0: as far as can be told it did not */
 	uint64_t convert_error_ns; /* a bound of what the conversion itself adds */
 	bool converted;		   /* from CUPTI's own clock */
 	bool exact;		   /* percentiles are */

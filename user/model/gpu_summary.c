@@ -257,13 +257,20 @@ static uint64_t magnitude(int64_t v)
 	return v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
 }
 
-/* The bound of all devices whose clock is bounded on both sides. */
+/* The bound of all devices whose clock is bounded on both sides, if that is one at all. */
 static void note_error(struct gpu_summary *s, const struct gpu_device_row *r)
 {
 	uint64_t low = magnitude(r->error_low_ns), high = magnitude(r->error_high_ns);
 
 	if (r->error_low_ns == INT64_MIN || r->error_high_ns == INT64_MAX)
 		return;
+	if (r->error_low_ns > r->error_high_ns) {
+		uint64_t change = (uint64_t)r->error_low_ns - (uint64_t)r->error_high_ns;
+
+		if (change > s->clock_change_ns)
+			s->clock_change_ns = change;
+		return;
+	}
 	low = low > high ? low : high;
 	if (s->clock_error_ns == GPU_UNKNOWN || low > s->clock_error_ns)
 		s->clock_error_ns = low;
@@ -303,6 +310,8 @@ static bool put_devices(struct gpu_summary *s, const struct gpu *g)
 		failed |= put_idle(d, r, g);
 		note_error(s, r);
 	}
+	if (s->clock_change_ns)
+		s->clock_error_ns = GPU_UNKNOWN;
 	qsort(s->devices, s->ndevices, sizeof(*s->devices), compare_devices);
 	return failed;
 }

@@ -280,6 +280,7 @@ json_t *json_gpu(struct json_doc *d, const struct gpu_summary *g)
 	put_count(d, o, "activities", g->activities);
 	put_count(d, o, "untimed", g->untimed);
 	put_ns(d, o, "clock_error_ns", g->clock_error_ns);
+	put_some(d, o, "clock_change_ns", g->clock_change_ns);
 	if (g->converted)
 		put_count(d, o, "convert_error_ns", g->convert_error_ns);
 	for (int m = 0; m < GPU_MISSING; m++)

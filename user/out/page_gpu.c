@@ -297,7 +297,11 @@ static void put_outside(const struct page *p, const struct gpu_summary *g)
 {
 	char a[UNIT_TEXT], b[UNIT_TEXT];
 
-	if (g->clock_error_ns != GPU_UNKNOWN)
+	if (g->clock_change_ns)
+		fprintf(p->f,
+			"\nGPU times drift against the host's: their error changed by %s or more",
+			unit__time(a, g->clock_change_ns));
+	else if (g->clock_error_ns != GPU_UNKNOWN)
 		fprintf(p->f, "\nGPU times are right to within %s",
 			unit__time(a, g->clock_error_ns));
 	else
