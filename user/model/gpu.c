@@ -87,6 +87,8 @@ void gpu__free(struct gpu *g)
 		free(g->names[i].text);
 	for (uint32_t i = 1; i <= g->nspan_names; i++)
 		free(g->span_names[i]);
+	for (size_t i = 0; i < g->nacts; i++)
+		free(g->acts[i].rec);
 	for (uint32_t i = 0; i < g->nrings; i++) {
 		free(g->rings[i].points);
 		free(g->rings[i].starts);
@@ -190,7 +192,10 @@ int gpu__thread(struct gpu *g, uint32_t index, uint32_t tgid, uint32_t tid)
 static size_t waiting_bytes(const struct gpu *g)
 {
 	/* Joining needs about as much again in indices. */
-	return g->nacts * (sizeof(struct gpu_act) + 12) + g->ncalls * (sizeof(struct gpu_api) + 4) +
+	size_t act =
+	    sizeof(struct gpu_act) + 12 + (g->opts.visitor ? sizeof(struct qbpf_ring_kernel) : 0);
+
+	return g->nacts * act + g->ncalls * (sizeof(struct gpu_api) + 4) +
 	       g->nwaits * sizeof(struct gpu_wait) +
 	       g->nhosts * (sizeof(struct gpu_host) + 4 + 2 * sizeof(struct gpu_segment));
 }
@@ -246,12 +251,20 @@ static uint32_t known_name(const struct gpu *g, uint32_t id)
 	return id <= g->nnames && id ? g->names[id].same : 0;
 }
 
-static int add_act(struct gpu *g, struct gpu_act a)
+static int add_act(struct gpu *g, const void *rec, struct gpu_act a)
 {
+	size_t size = ((const struct qbpf_ring_record *)rec)->size;
+
 	a.call = GPU_NONE;
 	g->activities++;
 	if (gpu_grow(&g->acts, g->nacts, &g->acts_cap, sizeof(*g->acts)))
 		return -ENOMEM;
+	if (g->opts.visitor) {
+		a.rec = malloc(size);
+		if (!a.rec)
+			return -ENOMEM;
+		memcpy(a.rec, rec, size);
+	}
 	g->acts[g->nacts++] = a;
 	return 0;
 }
@@ -289,28 +302,30 @@ static int kernel(struct gpu *g, uint32_t ring, const struct qbpf_ring_kernel *k
 
 	if (row != GPU_NONE)
 		note_shape(&g->kernels[row], k);
-	return add_act(g, (struct gpu_act){.start_ns = k->start_ns,
-					   .end_ns = k->end_ns,
-					   .correlation = k->correlation,
-					   .device = k->device,
-					   .context = k->context,
-					   .stream = k->stream,
-					   .row = row,
-					   .ring = (uint16_t)ring,
-					   .type = QBPF_RING_KERNEL});
+	return add_act(g, k,
+		       (struct gpu_act){.start_ns = k->start_ns,
+					.end_ns = k->end_ns,
+					.correlation = k->correlation,
+					.device = k->device,
+					.context = k->context,
+					.stream = k->stream,
+					.row = row,
+					.ring = (uint16_t)ring,
+					.type = QBPF_RING_KERNEL});
 }
 
 static int graph(struct gpu *g, uint32_t ring, const struct qbpf_ring_graph *r)
 {
-	return add_act(g, (struct gpu_act){.start_ns = r->start_ns,
-					   .end_ns = r->end_ns,
-					   .correlation = r->correlation,
-					   .device = r->device,
-					   .context = r->context,
-					   .stream = r->stream,
-					   .row = gpu_row__graph(g, r->graph),
-					   .ring = (uint16_t)ring,
-					   .type = QBPF_RING_GRAPH});
+	return add_act(g, r,
+		       (struct gpu_act){.start_ns = r->start_ns,
+					.end_ns = r->end_ns,
+					.correlation = r->correlation,
+					.device = r->device,
+					.context = r->context,
+					.stream = r->stream,
+					.row = gpu_row__graph(g, r->graph),
+					.ring = (uint16_t)ring,
+					.type = QBPF_RING_GRAPH});
 }
 
 /* CUpti_ActivityMemcpyKind: 3 .. 7 are those with arrays. */
@@ -332,31 +347,33 @@ static int copy(struct gpu *g, uint32_t ring, const struct qbpf_ring_copy *c)
 	bool pageable = c->src_kind == PAGEABLE || c->dst_kind == PAGEABLE;
 
 	return add_act(
-	    g, (struct gpu_act){.start_ns = c->start_ns,
-				.end_ns = c->end_ns,
-				.bytes = c->bytes,
-				.correlation = c->correlation,
-				.device = c->device,
-				.context = c->context,
-				.stream = c->stream,
-				.row = direction_of(c->kind) * 4u + pageable * 2u + synchronous,
-				.ring = (uint16_t)ring,
-				.type = QBPF_RING_COPY,
-				.synchronous = synchronous});
+	    g, c,
+	    (struct gpu_act){.start_ns = c->start_ns,
+			     .end_ns = c->end_ns,
+			     .bytes = c->bytes,
+			     .correlation = c->correlation,
+			     .device = c->device,
+			     .context = c->context,
+			     .stream = c->stream,
+			     .row = direction_of(c->kind) * 4u + pageable * 2u + synchronous,
+			     .ring = (uint16_t)ring,
+			     .type = QBPF_RING_COPY,
+			     .synchronous = synchronous});
 }
 
 static int set(struct gpu *g, uint32_t ring, const struct qbpf_ring_set *s)
 {
-	return add_act(g, (struct gpu_act){.start_ns = s->start_ns,
-					   .end_ns = s->end_ns,
-					   .bytes = s->bytes,
-					   .correlation = s->correlation,
-					   .device = s->device,
-					   .context = s->context,
-					   .stream = s->stream,
-					   .row = GPU_MEMSET * 4u,
-					   .ring = (uint16_t)ring,
-					   .type = QBPF_RING_SET});
+	return add_act(g, s,
+		       (struct gpu_act){.start_ns = s->start_ns,
+					.end_ns = s->end_ns,
+					.bytes = s->bytes,
+					.correlation = s->correlation,
+					.device = s->device,
+					.context = s->context,
+					.stream = s->stream,
+					.row = GPU_MEMSET * 4u,
+					.ring = (uint16_t)ring,
+					.type = QBPF_RING_SET});
 }
 
 static int call(struct gpu *g, uint32_t ring, const struct qbpf_ring_call *c)

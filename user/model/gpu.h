@@ -27,10 +27,12 @@
 #include "qbpf/ring.h"
 
 struct gpu;
+struct gpu_visitor; /* below */
 
 struct gpu_opts {
-	size_t max_bytes;  /* of what waits to be joined; 0: 192 MiB */
-	size_t pool_bytes; /* of distributions; 0: 32 MiB */
+	size_t max_bytes;		   /* of what waits to be joined; 0: 192 MiB */
+	size_t pool_bytes;		   /* of distributions; 0: 32 MiB */
+	const struct gpu_visitor *visitor; /* is shown all, one by one; NULL: nobody */
 };
 
 struct gpu *gpu__new(const struct gpu_opts *o);
@@ -52,6 +54,43 @@ int gpu__span(struct gpu *g, const struct event *ev);
 int gpu__settle(struct gpu *g, uint64_t to_ns);
 /* All of it. What has no partner now has none. */
 int gpu__finish(struct gpu *g);
+
+/* --- one by one --------------------------------------------------------------------------------- */
+
+/* An activity as it leaves, joined. */
+struct gpu_seen {
+	const struct qbpf_ring_record *rec; /* as it came in: its times are of its own clock */
+	uint32_t ring, generation;
+	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC; 0 of an untimed one */
+	uint64_t id;		   /* > 0, of this one alone */
+	uint64_t asked_ns;	   /* the call's begin, or its own start; 0: untimed and no call */
+	uint32_t tgid, tid;	   /* of the call */
+	bool has_call;
+	bool untimed;
+	bool late; /* came after its time was settled: has no call */
+};
+
+/* A call as it leaves: after all that it made the GPU do. */
+struct gpu_seen_call {
+	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC; 0: unknown */
+	uint64_t first_id;	   /* of its activities, which have ids in a row */
+	uint32_t activities;	   /* so many */
+	uint32_t ring, tgid, tid, correlation;
+	uint32_t name; /* id; 0: none */
+	uint32_t error, domain;
+};
+
+/* Each returns 0 or a negative errno, which ends what the model was at. */
+struct gpu_visitor {
+	void *ctx;
+	/* Of one settling in the order of devices and starts. */
+	int (*activity)(void *ctx, const struct gpu_seen *a);
+	/* By thread and begin, the outer one first. */
+	int (*call)(void *ctx, const struct gpu_seen_call *c);
+	/* A settling is done: of what is still to come nothing was asked for before to_ns, as far
+	 * as can be known. */
+	int (*settled)(void *ctx, uint64_t to_ns);
+};
 
 /* --- what came out ------------------------------------------------------------------------------ */
 

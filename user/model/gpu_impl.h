@@ -8,6 +8,7 @@
  *	gpu_device.c	what devices did over time, and why they were idle
  *	gpu_streams.c	the same of streams
  *	gpu_waits.c	what waits of the host tell about clocks
+ *	gpu_visit.c	each activity and call as it leaves, for whoever shows them
  *	gpu_spans.c	what the GPU did for spans of the host
  *	gpu_rows.c	what there are sums of
  *	gpu_sums.c	sums by name
@@ -38,6 +39,7 @@
 struct gpu_act {
 	uint64_t start_ns, end_ns;
 	uint64_t bytes;
+	struct qbpf_ring_record *rec; /* a copy, for the visitor; NULL: there is none */
 	uint32_t correlation, device, context, stream;
 	uint32_t row;  /* of kernels; of a copy its group */
 	uint32_t call; /* joined: index, or GPU_NONE */
@@ -52,6 +54,8 @@ struct gpu_act {
 
 struct gpu_api {
 	uint64_t start_ns, end_ns;
+	uint64_t number; /* for the visitor; 0: none of its activities was seen */
+	uint32_t seen;	 /* so many of them were */
 	uint32_t tgid, tid, correlation, name, error;
 	uint32_t outer; /* joined: the call that it is a part of, or itself */
 	uint16_t ring;
@@ -204,6 +208,7 @@ struct gpu {
 	uint64_t records, unknown_records, activities, untimed, late, dropped, overflow;
 	uint64_t overheads, overhead_ns, missing[GPU_MISSING], convert_error_ns;
 	bool converted;
+	uint64_t numbered; /* calls that were given a number, and activities without a call */
 };
 
 /* Room for one more element of `size` bytes in an array. 0 or -ENOMEM. */
@@ -269,6 +274,16 @@ uint32_t gpu_row__graph(struct gpu *g, uint32_t graph);
 uint32_t gpu_row__device(struct gpu *g, uint32_t ring, uint32_t device);
 uint32_t gpu_row__stream(struct gpu *g, const struct gpu_act *a);
 uint32_t gpu_row__api(struct gpu *g, uint32_t name);
+
+/* gpu_visit.c. Before it is summed up or dropped: an activity of g->acts. 0 or what the visitor said. */
+int gpu_visit__activity(struct gpu_join *j, struct gpu_act *a, bool late);
+/* A call that leaves. */
+int gpu_visit__call(struct gpu *g, const struct gpu_api *c);
+int gpu_visit__settled(struct gpu_join *j);
+/* The call that an activity was asked for by, whose times cannot be; GPU_NONE: there is none. */
+uint32_t gpu_join__call_of_untimed(const struct gpu_join *j, const struct gpu_act *a);
+/* A call whose activity may still come. */
+bool gpu_join__expects(const struct gpu_api *c);
 
 /* gpu_advice.c: fills s->advice. */
 int gpu_advice__make(struct gpu_summary *s);

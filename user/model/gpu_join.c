@@ -178,15 +178,22 @@ static uint32_t call_of(const struct gpu_join *j, uint32_t ring, uint32_t id, ui
 	return GPU_NONE;
 }
 
+/* Of several calls with its id the last. */
+uint32_t gpu_join__call_of_untimed(const struct gpu_join *j, const struct gpu_act *a)
+{
+	size_t at = id_after(j, a->ring, a->correlation, UINT64_MAX);
+	const struct gpu_api *c = at ? &j->g->calls[j->by_id[at - 1]] : NULL;
+
+	return c && c->ring == a->ring && c->correlation == a->correlation ? c->outer : GPU_NONE;
+}
+
 /* What it caused is there, though its times cannot be: the call is not one without. */
 static void excuse_call(const struct gpu_join *j, const struct gpu_act *a)
 {
-	struct gpu *g = j->g;
-	size_t at = id_after(j, a->ring, a->correlation, UINT64_MAX);
-	const struct gpu_api *c = at ? &g->calls[j->by_id[at - 1]] : NULL;
+	uint32_t call = gpu_join__call_of_untimed(j, a);
 
-	if (c && c->ring == a->ring && c->correlation == a->correlation)
-		g->calls[c->outer].has_act = true;
+	if (call != GPU_NONE)
+		j->g->calls[call].has_act = true;
 }
 
 static void join_calls(struct gpu_join *j)
@@ -224,6 +231,7 @@ static int check_times(struct gpu_join *j)
 			     ? g->host_ns + GPU_FUTURE_NS
 			     : UINT64_MAX;
 	size_t n = 0;
+	int err = 0;
 
 	for (size_t i = 0; i < g->nacts; i++) {
 		struct gpu_act *a = &g->acts[i];
@@ -233,16 +241,17 @@ static int check_times(struct gpu_join *j)
 		a->untimed = !a->start_ns || !a->end_ns || a->end_ns < a->start_ns ||
 			     (j->final && a->end_ns > limit);
 		if (!a->untimed && g->settled_ns && a->end_ns <= g->settled_ns) {
-			int err = gpu_sums__late(g, a);
-
-			if (err)
-				return err;
+			if (!err)
+				err = gpu_visit__activity(j, a, true);
+			if (!err)
+				err = gpu_sums__late(g, a);
+			free(a->rec);
 			continue;
 		}
 		g->acts[n++] = *a;
 	}
 	g->nacts = n;
-	return 0;
+	return err;
 }
 
 static void find_rows(struct gpu_join *j)
@@ -294,16 +303,17 @@ static int make_orders(struct gpu_join *j)
 
 /* --- what stays --------------------------------------------------------------------------------- */
 
-static bool expects_activity(const struct gpu_api *c)
+bool gpu_join__expects(const struct gpu_api *c)
 {
 	return !c->error && (c->class == GPU_CALL_LAUNCH || c->class == GPU_CALL_COPY ||
 			     c->class == GPU_CALL_SET);
 }
 
-static void drop_calls(struct gpu_join *j)
+static int drop_calls(struct gpu_join *j)
 {
 	struct gpu *g = j->g;
 	size_t n = 0;
+	int err = 0;
 
 	for (size_t i = 0; i < g->nacts; i++)
 		if (!g->acts[i].settled && g->acts[i].call != GPU_NONE)
@@ -314,10 +324,10 @@ static void drop_calls(struct gpu_join *j)
 		if (c->outer != i)
 			continue;
 		c->kept |= c->end_ns > j->to_ns;
-		if (expects_activity(c) && !c->has_act && c->end_ns + KEEP_NS > j->to_ns)
+		if (gpu_join__expects(c) && !c->has_act && c->end_ns + KEEP_NS > j->to_ns)
 			c->kept = true;
 		c->kept &= !j->final;
-		if (!c->kept && expects_activity(c) && !c->has_act)
+		if (!c->kept && gpu_join__expects(c) && !c->has_act)
 			g->missing[GPU_NO_ACTIVITY]++;
 	}
 	/* A part stays with the whole; parts lie behind it. */
@@ -325,27 +335,41 @@ static void drop_calls(struct gpu_join *j)
 		if (g->calls[i].outer != i)
 			g->calls[i].kept = g->calls[g->calls[i].outer].kept;
 	for (size_t i = 0; i < g->ncalls; i++) {
-		if (!g->calls[i].kept)
+		if (!g->calls[i].kept) {
+			if (!err)
+				err = gpu_visit__call(g, &g->calls[i]);
 			continue;
+		}
 		g->calls[n] = g->calls[i];
 		g->calls[n++].kept = false;
 	}
 	g->ncalls = n;
+	return err;
 }
 
-static void drop_settled(struct gpu_join *j)
+static int drop_settled(struct gpu_join *j)
 {
 	struct gpu *g = j->g;
 	size_t n = 0;
+	int err = 0;
 
-	drop_calls(j);
+	for (size_t i = 0; i < g->nacts && !err; i++)
+		if (g->acts[i].untimed || g->acts[i].settled)
+			err = gpu_visit__activity(j, &g->acts[i], false);
+	if (!err)
+		err = gpu_visit__settled(j);
+	if (!err)
+		err = drop_calls(j);
 	for (size_t i = 0; i < g->nacts; i++) {
+		if (!g->acts[i].untimed && !g->acts[i].settled) {
+			g->acts[n++] = g->acts[i];
+			continue;
+		}
 		if (g->acts[i].untimed)
 			gpu_sums__untimed(g, &g->acts[i]);
-		else if (!g->acts[i].settled)
-			g->acts[n++] = g->acts[i];
 		else if (g->acts[i].call == GPU_NONE)
 			g->missing[GPU_NO_CALL]++;
+		free(g->acts[i].rec);
 	}
 	g->nacts = n;
 	n = 0;
@@ -365,6 +389,7 @@ static void drop_settled(struct gpu_join *j)
 		n++;
 	}
 	g->nhosts = n;
+	return err;
 }
 
 static int settle(struct gpu *g, uint64_t to_ns, bool final)
@@ -404,7 +429,7 @@ static int settle(struct gpu *g, uint64_t to_ns, bool final)
 	if (!err)
 		err = gpu_sums__settle(&j);
 	if (!err) {
-		drop_settled(&j);
+		err = drop_settled(&j);
 		if (to_ns > g->settled_ns)
 			g->settled_ns = to_ns;
 	}
