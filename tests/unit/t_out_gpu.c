@@ -75,6 +75,15 @@ static struct trace_reader *record(struct recording_file *f, bool gpu)
 	rec__node(f, 1, SIGNAL);
 	for (size_t i = 0; gpu && i < sizeof(names) / sizeof(names[0]); i++)
 		assert_int_equal(trace_writer__gpu_name(f->w, names[i], &id), 0);
+	for (uint32_t i = 0; gpu && i < GPU_LOST_N; i++) {
+		struct trace_gpu_loss l = {.type = i ? 0 : QBPF_RING_CALL,
+					   .reason = i,
+					   .from_ns = REC_START,
+					   .to_ns = REC_START + 1000,
+					   .lost = 10 + i};
+
+		assert_int_equal(trace_writer__gpu_loss(f->w, &l), 0);
+	}
 	for (size_t i = 0; i < list.n; i++) {
 		struct gr_item *it = &list.items[i];
 

@@ -115,7 +115,7 @@ struct trace_gpu_loss {
 
 enum trace_gpu_reason {
 	GPU_LOST_RING = 0,    /* the shared-memory ring was full, or had no free lane */
-	GPU_LOST_CUPTI = 1,   /* CUPTI says that it dropped them */
+	GPU_LOST_CUPTI = 1,   /* CUPTI dropped them, and no DROPPED record in the file says so */
 	GPU_LOST_BUFFERS = 2, /* the agent had no buffer left */
 	GPU_LOST_BROKEN = 3,  /* could not be read */
 	GPU_LOST_DISK = 4,

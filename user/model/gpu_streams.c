@@ -48,7 +48,7 @@ static void sum_queue(const struct sum *s, struct gpu_stream_row *row)
 	qsort(s->asked, s->nops, sizeof(*s->asked), compare_times);
 	qsort(s->done, s->nops, sizeof(*s->done), compare_times);
 	while (in < s->nops) {
-		if (s->done[out] <= s->asked[in] && out < in) {
+		if (out < in && s->done[out] <= s->asked[in]) {
 			out++;
 			continue;
 		}

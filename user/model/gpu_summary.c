@@ -40,6 +40,12 @@ static char *copy_text(const char *s, bool *failed)
 	return copy;
 }
 
+/* Sums of times that a hostile file makes up may be beyond any. */
+static uint64_t whole(long double v)
+{
+	return v >= 0x1p64L ? UINT64_MAX - 1 : (uint64_t)v;
+}
+
 static struct gpu_figure figure_of(const struct dist *d)
 {
 	struct gpu_figure f = {.p50_ns = GPU_UNKNOWN, .p90_ns = GPU_UNKNOWN, .p99_ns = GPU_UNKNOWN};
@@ -48,15 +54,15 @@ static struct gpu_figure figure_of(const struct dist *d)
 	if (!d)
 		return f;
 	f.count = dist__count(d);
-	f.total_ns = (uint64_t)dist__sum(d);
-	f.min_ns = (uint64_t)dist__min(d);
-	f.max_ns = (uint64_t)dist__max(d);
+	f.total_ns = whole(dist__sum(d));
+	f.min_ns = whole(dist__min(d));
+	f.max_ns = whole(dist__max(d));
 	if (dist__quantile(d, 0.5, &v))
-		f.p50_ns = (uint64_t)v;
+		f.p50_ns = whole(v);
 	if (dist__quantile(d, 0.9, &v))
-		f.p90_ns = (uint64_t)v;
+		f.p90_ns = whole(v);
 	if (dist__quantile(d, 0.99, &v))
-		f.p99_ns = (uint64_t)v;
+		f.p99_ns = whole(v);
 	return f;
 }
 

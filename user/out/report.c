@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "out/gpu.h"
 #include "out/report_impl.h"
 
 #define HISTOGRAMS 3 /* --span shows any other */
@@ -90,8 +89,7 @@ static void put_all(struct recording *r)
 		    "instant: its intervals");
 	report__put_held(r);
 	put_trees(r);
-	if (p->s->gpu)
-		page__gpu(p, p->s->gpu, r->o->limit);
+	report__put_gpu(r);
 	report__put_hot(r);
 	report__put_paths(r);
 	if (r->a->root)
