@@ -356,6 +356,32 @@ def histogram_page_and_pages():
 
 
 @case
+def gpu_page():
+    v = started(args=("--gpu",), cols=140)
+    v.shows(r"4 notes +5 GPU")
+    v.key("g")
+    v.shows(r"^GPU 0: busy 10\.4% of 49[0-9]us")
+    v.shows(r"^kernel +count +total +min")
+    v.shows(r"^xk49\(int\) +1 +1\.05us")
+    check(v.screen.wrapped == 0, "nothing wraps", v)
+    v.key("G")
+    v.shows(r"^how right GPU times are")
+    v.key("\t")
+    v.shows(r"^span .*total▾")
+    v.key("\x1b[Z")
+    v.shows(r"^how right GPU times are")
+    v.command("step")
+    v.key("r")
+    v.shows(r"^how right GPU times are")
+    v.close()
+    w = started()
+    check("5 GPU" not in w.screen.text(), "no page without a GPU", w)
+    w.key("g")
+    w.shows("nothing of a GPU has come")
+    return w
+
+
+@case
 def pause_and_reset():
     v = started()
     v.key("p")

@@ -8,7 +8,8 @@
  *	end	 tui__free() and a normal return
  *
  * Answers "ok LINE" on fd 4 when the view has been drawn. Without fd 3 (for looking at it by
- * hand) a snapshot comes every 200 ms. --spans N gives N more spans.
+ * hand) a snapshot comes every 200 ms. --spans N gives N more spans, --gpu a GPU that
+ * ran fifty kernels.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,11 +20,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../unit/gpu_records.h"
 #include "../unit/snap_fixture.h"
 #include "err.h"
 #include "out/tui.h"
 
 static unsigned int more_spans, steps;
+static bool with_gpu;
 static struct snapshot *state;
 
 static void grow_spans(struct snapshot *s)
@@ -51,11 +54,36 @@ static void grow_spans(struct snapshot *s)
 	}
 }
 
+static struct gpu_summary *make_gpu(void)
+{
+	static struct gr_list list = {.context = 1, .stream = 7};
+	static const struct gpu_opts usual;
+	struct gpu *g = gpu__new(&usual);
+	struct gpu_summary *s;
+	char name[32];
+
+	for (uint32_t i = 1; i <= 50; i++) {
+		snprintf(name, sizeof(name), "_Z4%c%c%02ui", 'a' + i % 26, 'k', i);
+		gpu__name(g, i, name);
+		gr__call(&list, 51, i, 10000 * i, 10000 * i + 2000);
+		gr__kernel(&list, i, i, 10000 * i + 3000, 10000 * i + 4000 + i);
+	}
+	gpu__name(g, 51, "cudaLaunchKernel");
+	for (size_t i = 0; i < list.n; i++)
+		gpu__record(g, 0, &list.items[i].rec.head);
+	gpu__finish(g);
+	s = gpu__summary(g);
+	gpu__free(g);
+	return s;
+}
+
 static struct snapshot *next(void)
 {
 	if (!state) {
 		state = fixture__strategy();
 		grow_spans(state);
+		if (with_gpu)
+			state->gpu = make_gpu();
 	} else {
 		/* One second later: 1,000 more ticks of 40 us. */
 		state->now_ns += 1000000000ull;
@@ -110,6 +138,7 @@ int main(int argc, char **argv)
 
 	if (argc == 3 && !strcmp(argv[1], "--spans"))
 		more_spans = atoi(argv[2]);
+	with_gpu = argc == 2 && !strcmp(argv[1], "--gpu");
 	setlocale(LC_CTYPE, "");
 	if (tui__new(&t, &e)) {
 		fprintf(stderr, "tui_driver: %s\n", e.text);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "file/ring_reader.h"
 #include "trace_build.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -85,6 +86,25 @@ static void look_at(const struct trace_info *info)
 	check(!info->clean == !info->counts || !info->nspans);
 }
 
+/* Every byte of every record may be looked at. */
+static void walk_gpu(struct trace_reader *r)
+{
+	const struct qbpf_ring_record *rec;
+	uint64_t n[2] = {0};
+	struct err e;
+	uint32_t ring;
+	int more = 0;
+
+	for (int round = 0; round < 2; round++) {
+		trace_reader__gpu_start(r);
+		while ((more = trace_reader__gpu_next(r, &ring, &rec, &e)) > 0) {
+			check(rec->size >= ring_type_size(rec->type));
+			n[round] += trace_crc(rec, rec->size) + (1ull << 40);
+		}
+	}
+	check(n[0] == n[1]);
+}
+
 static void read_all(const uint8_t *data, size_t size)
 {
 	struct trace_reader *r;
@@ -102,6 +122,7 @@ static void read_all(const uint8_t *data, size_t size)
 	m = walk(r, TRACE_ALL_THREADS, true, &again);
 	check((m == UINT64_MAX) == (n == UINT64_MAX));
 	check(n == UINT64_MAX || (m == n && again == sum));
+	walk_gpu(r);
 	if (trace_reader__info(r)->nthreads)
 		walk(r, 0, false, &sum);
 	trace_reader__free(r);
@@ -135,7 +156,8 @@ static void from_blocks(const uint8_t *data, size_t size, bool finish)
 	build__start(&b);
 	while (size >= 6) {
 		size_t len = data[4] | (size_t)data[5] << 8;
-		struct trace_block h = {.type = data[0] % 20,
+		uint16_t kind = data[0] % 20; /* 16 ..: the GPU's */
+		struct trace_block h = {.type = kind < 16 ? kind : kind + 16,
 					.thread = data[1] == 255 ? UINT32_MAX : data[1],
 					.count = data[2] | (uint32_t)data[3] << 8,
 					.end_ns = UINT64_MAX};

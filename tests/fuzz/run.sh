@@ -147,7 +147,8 @@ corpus_traces() {
 	"$out/mktrace" --shape mixed --spans 400 --depth 20 "$out/seeds/mixed"
 	"$out/mktrace" --shape lost --spans 60 "$out/seeds/lost"
 	"$out/mktrace" --spans 30 --no-close "$out/seeds/cut"
-	python3 tests/tools/qtrace.py --seeds "$out/seeds" "$out"/seeds/{mixed,lost,cut}
+	"$out/mktrace" --shape gpu --spans 40 "$out/seeds/gpu"
+	python3 tests/tools/qtrace.py --seeds "$out/seeds" "$out"/seeds/{mixed,lost,cut,gpu}
 	mv "$out"/seeds/*-"$name" "$dir"
 	rm -r "$out/seeds"
 }
@@ -189,8 +190,16 @@ corpus_analysis() {
 	printf '\0\0\0\1\1\12\5\0\0\0\1\0\0\0\30\5\0\3\2\2\1\15\0\0\0\5\0\1\0\0\77\0\0' >"$1/analysis-0"
 }
 
+corpus_gpu() {
+	# a call and its kernel, a span around them, settling
+	printf '\5\0\0\0\0\0\350\3\0\0\0\0\0\0\20\4\0\0\0\0\0\0\7\0\0\0\144\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\2\0\0\0' >"$1/gpu-0"
+	printf '\1\0\5\0\0\0\350\3\0\0\0\0\0\0\20\4\0\0\0\0\0\0\0\0\0\0\1\0\0\0\7\0\0\0\1\0\0\0' >>"$1/gpu-0"
+	head -c 48 /dev/zero >>"$1/gpu-0"
+	printf '\21\0\0\1\0\0\0\0\0\0\0\5\0\0\0\0\0\0\30\0\0\1' >>"$1/gpu-0"
+}
+
 names=("$@")
-[ ${#names[@]} -gt 0 ] || names=(image args demangle maps code trace events budget summary snapshot analysis)
+[ ${#names[@]} -gt 0 ] || names=(image args demangle maps code trace events budget summary snapshot analysis gpu)
 n=0 failed=0
 echo "1..${#names[@]}"
 for name in "${names[@]}"; do

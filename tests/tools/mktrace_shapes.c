@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "mktrace.h"
+#include "mktrace_gpu.h"
 #include "qbpf/abi.h"
 
 /* enum span_kind of plan/plan.h, which a trace's reader sees as numbers. */
@@ -481,6 +482,8 @@ const struct shape make_shapes[] = {
     SHAPE(open, "spans still open when a thread or the recording ends", .finish = open_finish),
     SHAPE(tidreuse, "threads that end and leave their tid to another"),
     SHAPE(uptime, "events 1 ns apart after 100 days", .uptime_ns = 100 * DAY_NS, .alone = true),
+    SHAPE(gpu, "ticks that use a GPU: records of its ring, with all that is odd about them",
+	  .alone = true),
     {.name = "lost",
      .what = "the strategy with one event in ten lost; held + lost = counted",
      .setup = strategy_setup,
@@ -492,6 +495,7 @@ const struct shape make_shapes[] = {
      .setup = strategy_setup,
      .step = empty_step,
      .alone = true},
-    {.name = "mixed", .what = "all but uptime, lost and empty at once, on threads of their own"},
+    {.name = "mixed",
+     .what = "all but uptime, gpu, lost and empty at once, on threads of their own"},
     {.name = NULL},
 };

@@ -24,8 +24,10 @@ TABLES = {
     8: ("losses", False, "IIQQQQ"),
     9: ("clocks", False, "QQQQ"),
     12: ("counts", False, "QQQQ"),
+    33: ("gpu_names", False, "s"),
+    34: ("gpu_losses", False, "IIIQQQ"),
 }
-EVENTS, AGGREGATES, INDEX, END = 10, 11, 13, 14
+EVENTS, AGGREGATES, INDEX, END, GPU = 10, 11, 13, 14, 32
 SPAN, ASIDE, KEYED, INSTANT, VALUE, OPEN = range(1, 7)
 
 
@@ -177,7 +179,8 @@ class Trace:
         data = self.data
         if data[:8] != b"\x89qbpf\r\n\x1a" or zlib.crc32(data[:60]) != self.u32(60):
             raise Damaged("file header")
-        if struct.unpack_from("<HHI", data, 8) != (1, 0, 64):
+        major, _, size = struct.unpack_from("<HHI", data, 8)  # any minor version is read
+        if (major, size) != (1, 64):
             raise Damaged("version")
         self.tables = {name: [] for name, _, _ in TABLES.values()}
         self.blocks, self.clean, self.cut_at, self.aggregates = [], False, 0, b""
@@ -265,6 +268,22 @@ class Trace:
                     yield block.thread, event
 
 
+    def gpu_records(self):
+        """(ring, the record's bytes)"""
+        for block in self.blocks:
+            if block.type != GPU:
+                continue
+            raw, at = block.payload(), 0
+            for _ in range(block.count):
+                (size,) = struct.unpack_from("<H", raw, at + 2)
+                if size < 8 or size % 8 or size > 1024 or at + size > len(raw):
+                    raise Damaged(f"GPU record at {block.off}")
+                yield block.thread, raw[at : at + size]
+                at += size
+            if at != len(raw):
+                raise Damaged(f"GPU records at {block.off}")
+
+
 def seeds(path, folder):
     trace = Trace(path)
     stem = os.path.join(folder, os.path.basename(path))
@@ -275,7 +294,9 @@ def seeds(path, folder):
                           b.start_ns, b.end_ns, b.ref, zlib.crc32(raw), 0)
         out += head[:60] + struct.pack("<I", zlib.crc32(head[:60])) + raw
         if len(raw) < 65536:
-            blocks += struct.pack("<BBHH", b.type, b.thread & 255, b.count, len(raw)) + raw
+            # as fuzz_trace.c numbers them
+            kind = b.type - 16 if b.type >= 32 else b.type
+            blocks += struct.pack("<BBHH", kind, b.thread & 255, b.count, len(raw)) + raw
         if b.type == EVENTS:
             with open(f"{stem}-{i}-events", "wb") as f:
                 f.write(struct.pack("<H", b.count) + raw)

@@ -9,6 +9,7 @@
  *	--preload | --late	how the agent gets in: LD_PRELOAD (else CUDA_INJECTION64_PATH), or CMD
  *				opens $QBPF_AGENT and starts it on $LATE_RING by itself
  *	--lanes N, --lane-bytes N, --strings N, --strings-bytes N, --nodes, --no-calls, --flush-ms N
+ *	--record FILE.qbpf	a trace of it as well
  *	--never-read		polls for the first time when CMD has ended
  *	--stop MS		asks the agent to detach so long after it is on
  *	--gone MS		ends the reading so long after the agent is on, and waits for CMD
@@ -23,12 +24,16 @@
 
 #include "clock.h"
 #include "file/ring_reader.h"
+#include "file/writer.h"
 
 static struct ring_reader *reader;
 static FILE *out;
 static struct ring_options options;
 static enum { INJECT, PRELOAD, LATE } way;
 static bool never_read;
+static const char *record_path;
+static struct trace_writer *writer;
+static uint32_t *trace_ids, ntrace_ids; /* by id of the ring */
 static long stop_ms = -1, gone_ms = -1;
 
 static const char *text(uint32_t id)
@@ -152,9 +157,62 @@ static void dump_small(const struct qbpf_ring_record *rec)
 	}
 }
 
+static void die(const char *what)
+{
+	fprintf(stderr, "ring_dump: %s: %s\n", record_path, what);
+	exit(1);
+}
+
+static void make_trace(void)
+{
+	struct trace_meta meta = {
+	    .qbpf_version = QBPF_VERSION, .command = "ring_dump", .slow = "", .start_ns = now_ns()};
+	struct err e;
+
+	if (trace_writer__new(record_path, &meta, &writer, &e))
+		die(e.text);
+}
+
+/* The trace's id of a string of the ring. */
+static uint32_t trace_id(uint32_t id)
+{
+	if (!id)
+		return 0;
+	if (id >= ntrace_ids) {
+		trace_ids = realloc(trace_ids, (id + 1) * sizeof(*trace_ids));
+		if (!trace_ids)
+			die("no memory");
+		while (ntrace_ids <= id)
+			trace_ids[ntrace_ids++] = 0;
+	}
+	if (!trace_ids[id] && trace_writer__gpu_name(writer, text(id), &trace_ids[id]))
+		die("a name cannot be written");
+	return trace_ids[id];
+}
+
+static void record(const struct qbpf_ring_record *rec)
+{
+	uint64_t words[QBPF_RING_RECORD_MAX / 8];
+	struct qbpf_ring_record *copy = (void *)words;
+
+	memcpy(words, rec, rec->size);
+	if (rec->type == QBPF_RING_KERNEL)
+		copy->first = trace_id(rec->first);
+	if (rec->type == QBPF_RING_CALL)
+		((struct qbpf_ring_call *)copy)->name =
+		    trace_id(((struct qbpf_ring_call *)copy)->name);
+	if (rec->type == QBPF_RING_DEVICE)
+		((struct qbpf_ring_device *)copy)->name =
+		    trace_id(((struct qbpf_ring_device *)copy)->name);
+	if (trace_writer__gpu(writer, 0, copy))
+		die("a record cannot be written");
+}
+
 static int dump(void *ctx, const struct qbpf_ring_record *rec)
 {
 	(void)ctx;
+	if (writer)
+		record(rec);
 	switch (rec->type) {
 	case QBPF_RING_KERNEL:
 		dump_kernel((const void *)rec);
@@ -266,19 +324,13 @@ static void follow(pid_t pid, int *status)
 }
 
 static const struct option longs[] = {
-    {"preload", 0, 0, 'p'},
-    {"late", 0, 0, 'l'},
-    {"lanes", 1, 0, 'n'},
-    {"lane-bytes", 1, 0, 'b'},
-    {"strings", 1, 0, 's'},
-    {"strings-bytes", 1, 0, 'S'},
-    {"nodes", 0, 0, 'N'},
-    {"no-calls", 0, 0, 'C'},
-    {"flush-ms", 1, 0, 'f'},
-    {"never-read", 0, 0, 'r'},
-    {"stop", 1, 0, 'x'},
-    {"gone", 1, 0, 'g'},
-    {0},
+    {"preload", 0, 0, 'p'},    {"late", 0, 0, 'l'},
+    {"lanes", 1, 0, 'n'},      {"lane-bytes", 1, 0, 'b'},
+    {"strings", 1, 0, 's'},    {"strings-bytes", 1, 0, 'S'},
+    {"nodes", 0, 0, 'N'},      {"no-calls", 0, 0, 'C'},
+    {"flush-ms", 1, 0, 'f'},   {"record", 1, 0, 'R'},
+    {"never-read", 0, 0, 'r'}, {"stop", 1, 0, 'x'},
+    {"gone", 1, 0, 'g'},       {0},
 };
 
 static int parse(int argc, char **argv)
@@ -316,6 +368,9 @@ static int parse(int argc, char **argv)
 		case 'f':
 			options.flush_ms = n;
 			break;
+		case 'R':
+			record_path = optarg;
+			break;
 		case 'r':
 			never_read = true;
 			break;
@@ -348,11 +403,17 @@ int main(int argc, char **argv)
 		fprintf(stderr, "ring_dump: %s\n", reader ? strerror(errno) : e.text);
 		return 1;
 	}
+	if (record_path)
+		make_trace();
 	pid = start(argv[at], argv + at + 3);
 	if (pid < 0)
 		return 1;
 	follow(pid, &status);
 	dump_status();
+	if (writer && trace_writer__close(writer, now_ns(), NULL, 0, &e))
+		die(e.text);
+	trace_writer__free(writer);
+	free(trace_ids);
 	fclose(out);
 	ring_reader__free(reader);
 	if (gone_ms >= 0)

@@ -434,7 +434,7 @@ static void t_blocks(void **state)
 /* A type of a later version is skipped and counted, with the index and without. */
 static void t_unknown(void **state)
 {
-	struct trace_block h = {.type = 32, .thread = 99, .count = 7};
+	struct trace_block h = {.type = 47, .thread = 99, .count = 7};
 
 	(void)state;
 	for (int finish = 0; finish < 2; finish++) {

@@ -107,6 +107,23 @@ def shape_case(shape):
     return run
 
 
+def gpu_records(folder):
+    """records of a GPU, as qbpf's reader finds them and as the shape has them"""
+    trace, truth = make(folder, "--shape", "gpu", "--threads", "2", "--spans", "3000")
+    check_events(trace, truth)
+    path = os.path.join(folder, "t.qbpf")
+    dump = subprocess.run([TRACE_DUMP, "--gpu", path], check=True, capture_output=True, text=True).stdout
+    records = list(trace.gpu_records())
+    equal([f"{ring} {rec.hex()}" for ring, rec in records], dump.splitlines(), "own reader")
+    kinds = [int.from_bytes(rec[:2], "little") for _, rec in records]
+    equal(trace.tables["gpu_names"][9][0], b"_ZN4book6updateEPdi", "a name")
+    # 1,000 ticks of two copies and a kernel; rare things besides
+    equal(kinds.count(2), 2000, "copies")
+    kernels = [rec for _, rec in records if rec[0] == 1]
+    equal(sum(int.from_bytes(k[4:8], "little") == 9 for k in kernels), 1000, "kernels of a name")
+    equal([row[:3] + row[5:] for row in trace.tables["gpu_losses"]], [(0, 1, 0, 3)], "losses")
+
+
 def not_closed(folder):
     """without a clean end the same events, and no counts"""
     trace, truth = make(folder, "--shape", "mixed", "--threads", "2", "--no-close")
@@ -153,7 +170,7 @@ def slow_span(folder):
     equal(later - start, 5000000000, "shift")
 
 
-CASES = [shape_case(s) for s in SHAPES] + [not_closed, several_seconds, same_again, slow_span]
+CASES = [shape_case(s) for s in SHAPES] + [gpu_records, not_closed, several_seconds, same_again, slow_span]
 
 
 def main():

@@ -14,7 +14,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is little-en
 
 #define TRACE_MAGIC	  "\x89qbpf\r\n\x1a"
 #define TRACE_MAJOR	  1
-#define TRACE_MINOR	  0
+#define TRACE_MINOR	  1
 #define TRACE_BLOCK_MAGIC 0x4b4c4251u /* "QBLK" */
 
 #define TRACE_RAW_MAX	 (16u << 20)  /* of a block's payload, before compression */
@@ -38,8 +38,13 @@ enum trace_block_type {
 	BLOCK_COUNTS = 12,
 	BLOCK_INDEX = 13,
 	BLOCK_END = 14,
-	/* 32 .. 47: GPU activities */
+	BLOCK_GPU = 32, /* records of qbpf/ring.h */
+	BLOCK_GPU_NAMES = 33,
+	BLOCK_GPU_LOSSES = 34,
+	/* .. 47: kept for the GPU */
 };
+
+#define BLOCK_TABLES (BLOCK_GPU_LOSSES + 1) /* types of tables are below */
 
 enum trace_codec { CODEC_NONE = 0, CODEC_ZSTD = 1 };
 
@@ -58,7 +63,8 @@ struct trace_block {
 	uint16_t type;
 	uint8_t codec;
 	uint8_t reserved;
-	uint32_t thread; /* EVENTS: index; AGGREGATES: number of the part; else TRACE_NO_THREAD */
+	uint32_t thread; /* EVENTS: index; AGGREGATES: number of the part; GPU: which ring; else
+			    TRACE_NO_THREAD */
 	uint32_t count;	 /* entries; AGGREGATES: parts */
 	uint32_t raw_len;
 	uint32_t stored_len;

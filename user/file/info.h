@@ -104,6 +104,29 @@ struct trace_count {
 	uint64_t skipped;  /* left out on purpose */
 };
 
+/* Records of the GPU that are not in the file. */
+struct trace_gpu_loss {
+	uint32_t ring;	 /* which, as in its records */
+	uint32_t type;	 /* enum qbpf_ring_type; 0: not known */
+	uint32_t reason; /* enum trace_gpu_reason */
+	uint64_t from_ns, to_ns;
+	uint64_t lost;
+};
+
+enum trace_gpu_reason {
+	GPU_LOST_RING = 0,    /* the shared-memory ring was full, or had no free lane */
+	GPU_LOST_CUPTI = 1,   /* CUPTI dropped them, and no DROPPED record in the file says so */
+	GPU_LOST_BUFFERS = 2, /* the agent had no buffer left */
+	GPU_LOST_BROKEN = 3,  /* could not be read */
+	GPU_LOST_DISK = 4,
+	GPU_LOST_N
+};
+
+/* A name that GPU records lead to: id = index + 1; id 0 is one that is not known. */
+struct trace_gpu_name {
+	char *text; /* a kernel's as the compiler mangled it */
+};
+
 struct trace_info {
 	struct trace_meta meta;
 	struct trace_span *spans;
@@ -116,6 +139,10 @@ struct trace_info {
 	struct trace_clock *clocks;
 	struct trace_count *counts; /* nspans, or NULL: not closed cleanly */
 	size_t nspans, nprobes, nmappings, nprocesses, nthreads, nnodes, nlosses, nclocks;
+	struct trace_gpu_name *gpu_names;
+	struct trace_gpu_loss *gpu_losses;
+	size_t ngpu_names, ngpu_losses;
+	uint64_t ngpu_records, gpu_bytes; /* in all blocks; of these, in the file */
 	const void *aggregates; /* the last state of the kernel's sums: model/snapshot_file.h */
 	size_t aggregates_len;
 	uint64_t nevents;	    /* in all blocks */

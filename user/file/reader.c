@@ -58,6 +58,8 @@ static int add_block(struct trace_reader *r, uint64_t off, const struct trace_bl
 
 	if (listed->type == BLOCK_EVENTS)
 		return add_events(r, off, listed, e);
+	if (listed->type == BLOCK_GPU)
+		return reader_gpu(r, off, listed, e);
 	if (listed->type == BLOCK_AGGREGATES)
 		return reader_aggregates(r, off, listed, e);
 	if (!table__of(listed->type)) {
@@ -167,6 +169,10 @@ void trace_reader__free(struct trace_reader *r)
 	free(r->info.losses);
 	free(r->info.clocks);
 	free(r->info.counts);
+	free(r->info.gpu_names);
+	free(r->info.gpu_losses);
+	free(r->gpu);
+	free(r->gpu_raw.p);
 	free((void *)r->info.aggregates);
 	free(r->parts);
 	free(r->new_parts);

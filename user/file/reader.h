@@ -17,6 +17,7 @@
 #include "err.h"
 #include "file/event.h"
 #include "file/info.h"
+#include "qbpf/ring.h"
 
 struct trace_reader;
 
@@ -42,6 +43,22 @@ int trace_reader__next(struct trace_reader *r, const struct event **events, size
 /* Only blocks that hold an event within [from_ns, to_ns] come from now on (until __start). Their
  * other events come too: look at the times. */
 void trace_reader__between(struct trace_reader *r, uint64_t from_ns, uint64_t to_ns);
+
+/*
+ * The records of the GPU, in the order in which they were handed in, one at a time: a walk of its own,
+ * besides that over events. `rec` is at least as long as its type says, good until the next
+ * call; types above those of qbpf/ring.h may come. Its contents are as recorded: a name may be none.
+ */
+void trace_reader__gpu_start(struct trace_reader *r);
+/* 1, 0: no more, or negative. */
+int trace_reader__gpu_next(struct trace_reader *r, uint32_t *ring,
+			   const struct qbpf_ring_record **rec, struct err *e);
+/* The next record lies before the next batch of events in the file: for both walks at once, in the
+ * order of the file, which is nearly that of time. */
+bool trace_reader__gpu_first(const struct trace_reader *r);
+
+/* The text of a GPU record's name; NULL: it is not known. */
+const char *trace_info__gpu_name(const struct trace_info *info, uint32_t id);
 
 /* Whose node is that? NULL: not in the table. */
 const struct trace_node *trace_info__node(const struct trace_info *info, uint32_t id);

@@ -18,6 +18,12 @@ struct block_place {
 
 _Static_assert(sizeof(struct block_place) == 32, "reader.h promises 32 bytes a block");
 
+/* A GPU block. */
+struct gpu_place {
+	uint64_t off;
+	uint32_t ring, count;
+};
+
 struct trace_reader {
 	int fd;
 	char *name;
@@ -25,7 +31,7 @@ struct trace_reader {
 	struct trace_info info;
 	/* tables while they are read */
 	struct strings strings;
-	size_t caps[BLOCK_COUNTS + 1]; /* entries that a table has room for, by block type */
+	size_t caps[BLOCK_TABLES]; /* entries that a table has room for, by block type */
 	size_t ncounts;
 	uint64_t table_bytes;
 	bool has_meta;
@@ -43,6 +49,12 @@ struct trace_reader {
 	size_t nblocks, blocks_cap;
 	uint32_t *by_thread;  /* numbers of blocks, those of one thread together; made when asked */
 	size_t *thread_first; /* nthreads + 1: where each thread's are in by_thread */
+	/* records of the GPU: a list of blocks, and the one that is being read */
+	struct gpu_place *gpu;
+	size_t ngpu, gpu_cap, gpu_at;
+	struct bytes gpu_raw;
+	size_t gpu_off;	   /* in it */
+	uint32_t gpu_left; /* records */
 	/* the walk */
 	const uint32_t *order; /* NULL: all */
 	size_t at, left;       /* of the order: next block; how many there still are */
@@ -80,6 +92,9 @@ int reader_data_end(const struct trace_reader *r, uint64_t *end, struct err *e);
 typedef int (*block_fn)(struct trace_reader *r, uint64_t off, const struct trace_block *b,
 			struct err *e);
 int reader_walk(struct trace_reader *r, block_fn each, struct err *e);
+
+/* reader_gpu.c: a GPU block is there. */
+int reader_gpu(struct trace_reader *r, uint64_t off, const struct trace_block *b, struct err *e);
 
 /* Tables and aggregates: a block; and, after the last one, what only the whole can tell. */
 int reader_table(struct trace_reader *r, uint64_t off, const struct trace_block *b, struct err *e);

@@ -31,6 +31,10 @@ static struct array array_of(struct trace_reader *r, unsigned int type)
 		return (struct array){(void **)&i->losses, &i->nlosses};
 	case BLOCK_CLOCKS:
 		return (struct array){(void **)&i->clocks, &i->nclocks};
+	case BLOCK_GPU_NAMES:
+		return (struct array){(void **)&i->gpu_names, &i->ngpu_names};
+	case BLOCK_GPU_LOSSES:
+		return (struct array){(void **)&i->gpu_losses, &i->ngpu_losses};
 	default: /* COUNTS */
 		return (struct array){(void **)&i->counts, &r->ncounts};
 	}
@@ -124,6 +128,8 @@ static int read_entries(struct trace_reader *r, uint64_t off, const struct trace
 		struct trace_loss loss;
 		struct trace_clock clock;
 		struct trace_count count;
+		struct trace_gpu_name name;
+		struct trace_gpu_loss gpu_loss;
 	} entry;
 	uint32_t index = 0;
 	const char *why;

@@ -47,6 +47,12 @@ static const uint16_t least[QBPF_RING_TYPES] = {
     [QBPF_RING_START] = sizeof(struct qbpf_ring_start),
 };
 
+uint32_t ring_type_size(unsigned type)
+{
+	return type < QBPF_RING_TYPES && least[type] ? least[type]
+						     : sizeof(struct qbpf_ring_record);
+}
+
 static uint32_t power_of_two(uint32_t n, uint32_t min, uint32_t max)
 {
 	uint32_t p = min;
@@ -226,8 +232,7 @@ static uint32_t take(const unsigned char *at, uint64_t left, unsigned char *buf)
 		return 0;
 	if (rec->type == QBPF_RING_PAD)
 		return rec->size;
-	if (rec->size > QBPF_RING_RECORD_MAX ||
-	    (rec->type < QBPF_RING_TYPES && rec->size < least[rec->type]))
+	if (rec->size > QBPF_RING_RECORD_MAX || rec->size < ring_type_size(rec->type))
 		return 0;
 	memcpy(buf + sizeof(head), at + sizeof(head), rec->size - sizeof(head));
 	return rec->size;

@@ -101,4 +101,7 @@ void ring_status__explain(const struct ring_status *s, char *buf, size_t size);
 /* The name of a record type, such as "kernel"; NULL: there is none of that number. */
 const char *ring_type_name(unsigned type);
 
+/* The least size of a record of that type; of an unknown one that of struct qbpf_ring_record. */
+uint32_t ring_type_size(unsigned type);
+
 #endif

@@ -23,9 +23,10 @@
 struct item {
 	struct item *next;
 	uint16_t type;
+	uint32_t thread; /* of the block's header */
 	uint32_t count;
 	size_t cost;	      /* bytes of memory */
-	struct bytes raw;     /* entries, aggregates */
+	struct bytes raw;     /* entries, aggregates, GPU records */
 	struct event *events; /* EVENTS */
 	uint64_t end_ns;      /* END */
 };
@@ -236,7 +237,7 @@ static int make_room_for_held(struct sink *s, const struct item *it)
 
 static int write_item(struct sink *s, const struct item *it)
 {
-	struct trace_block b = {.type = it->type, .thread = TRACE_NO_THREAD, .count = it->count};
+	struct trace_block b = {.type = it->type, .thread = it->thread, .count = it->count};
 	int err;
 
 	if (it->type == BLOCK_AGGREGATES)
@@ -336,7 +337,18 @@ static int push(struct sink *s, struct item it)
 
 int sink__entries(struct sink *s, uint16_t type, uint32_t count, struct bytes raw)
 {
-	return push(s, (struct item){.type = type, .count = count, .cost = raw.cap, .raw = raw});
+	return push(s, (struct item){.type = type,
+				     .thread = TRACE_NO_THREAD,
+				     .count = count,
+				     .cost = raw.cap,
+				     .raw = raw});
+}
+
+int sink__gpu(struct sink *s, uint32_t ring, uint32_t count, struct bytes raw)
+{
+	return push(
+	    s, (struct item){
+		   .type = BLOCK_GPU, .thread = ring, .count = count, .cost = raw.cap, .raw = raw});
 }
 
 int sink__events(struct sink *s, struct event *events, size_t n, size_t cap)

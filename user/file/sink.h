@@ -25,6 +25,7 @@ void sink__free(struct sink *s);
  */
 int sink__entries(struct sink *s, uint16_t block_type, uint32_t count, struct bytes raw);
 int sink__events(struct sink *s, struct event *events, size_t n, size_t cap);
+int sink__gpu(struct sink *s, uint32_t ring, uint32_t count, struct bytes raw);
 int sink__aggregates(struct sink *s, struct bytes raw);
 
 /* Waits for the queue to be written, then adds index and end, unless `err` tells of a fault that

@@ -76,6 +76,16 @@ static const struct table_field count_fields[] = {
     FIELD(U64, trace_count, skipped),
 };
 
+static const struct table_field gpu_name_fields[] = {
+    FIELD(STR, trace_gpu_name, text),
+};
+
+static const struct table_field gpu_loss_fields[] = {
+    FIELD(U32, trace_gpu_loss, ring),	FIELD(U32, trace_gpu_loss, type),
+    FIELD(U32, trace_gpu_loss, reason), FIELD(U64, trace_gpu_loss, from_ns),
+    FIELD(U64, trace_gpu_loss, to_ns),	FIELD(U64, trace_gpu_loss, lost),
+};
+
 #define TABLE(block, name, s, fields, indexed)                                                     \
 	[block] = {name,  block, indexed, sizeof(struct s), sizeof(fields) / sizeof(fields[0]),    \
 		   fields}
@@ -91,6 +101,8 @@ static const struct table tables[] = {
     TABLE(BLOCK_LOSSES, "losses", trace_loss, loss_fields, false),
     TABLE(BLOCK_CLOCKS, "clocks", trace_clock, clock_fields, false),
     TABLE(BLOCK_COUNTS, "counts", trace_count, count_fields, false),
+    TABLE(BLOCK_GPU_NAMES, "GPU names", trace_gpu_name, gpu_name_fields, false),
+    TABLE(BLOCK_GPU_LOSSES, "GPU losses", trace_gpu_loss, gpu_loss_fields, false),
 };
 
 const struct table *table__of(unsigned int type)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "file/ring_reader.h"
 #include "file/sink.h"
 #include "file/tables.h"
 #include "qbpf/abi.h"
@@ -15,7 +16,7 @@
 #define BLOCK_EVENTS_FULL 4096	       /* events of a full block */
 #define BUFFER_FIRST	  8	       /* events that a thread's first buffer takes */
 #define BUFFERS_MAX	  (32u << 20)  /* bytes of all threads' buffers */
-#define ENTRIES_FULL	  (256u << 10) /* bytes of one table that wait */
+#define ENTRIES_FULL	  (256u << 10) /* bytes of one table, or of GPU records, that wait */
 
 /* Events of one thread that are not yet a block. */
 struct buffer {
@@ -32,9 +33,12 @@ struct entries {
 
 struct trace_writer {
 	struct sink *sink;
-	struct entries tables[BLOCK_COUNTS + 1]; /* by block type; most are tables */
+	struct entries tables[BLOCK_TABLES]; /* by block type; most are tables */
 	bool entries_wait;
-	uint32_t nspans, nmappings, nprocesses, nthreads;
+	struct entries gpu; /* records of one ring */
+	uint32_t gpu_ring;
+	uint64_t gpu_records;
+	uint32_t nspans, nmappings, nprocesses, nthreads, nnames;
 	struct buffer **buffers; /* by thread */
 	uint32_t buffers_cap;
 	struct buffer ages; /* head of the list: next is the oldest */
@@ -52,7 +56,7 @@ static int hand_over_entries(struct trace_writer *w)
 
 	if (!w->entries_wait)
 		return 0;
-	for (unsigned int type = 0; type <= BLOCK_COUNTS; type++) {
+	for (unsigned int type = 0; type < BLOCK_TABLES; type++) {
 		struct entries *t = &w->tables[type];
 		struct entries taken = *t;
 
@@ -152,6 +156,76 @@ int trace_writer__loss(struct trace_writer *w, const struct trace_loss *l)
 int trace_writer__clock(struct trace_writer *w, const struct trace_clock *c)
 {
 	return add_entry(w, BLOCK_CLOCKS, 0, c);
+}
+
+/* --- the GPU ------------------------------------------------------------------------------------ */
+
+int trace_writer__gpu_name(struct trace_writer *w, const char *text, uint32_t *id)
+{
+	int err = w->nnames < UINT32_MAX - 1 ? 0 : -ENOSPC;
+	struct trace_gpu_name name = {(char *)text};
+
+	if (!err)
+		err = add_entry(w, BLOCK_GPU_NAMES, 0, &name);
+	if (!err)
+		*id = ++w->nnames;
+	return err;
+}
+
+int trace_writer__gpu_loss(struct trace_writer *w, const struct trace_gpu_loss *l)
+{
+	return l->reason < GPU_LOST_N ? add_entry(w, BLOCK_GPU_LOSSES, 0, l) : -EINVAL;
+}
+
+static int hand_over_gpu(struct trace_writer *w)
+{
+	struct entries taken = w->gpu;
+	int err;
+
+	if (!taken.count)
+		return 0;
+	w->gpu = (struct entries){0};
+	err = hand_over_entries(w);
+	if (!err)
+		return sink__gpu(w->sink, w->gpu_ring, taken.count, taken.raw);
+	free(taken.raw.p);
+	return err;
+}
+
+static uint32_t name_of(const struct qbpf_ring_record *rec)
+{
+	switch (rec->type) {
+	case QBPF_RING_KERNEL:
+		return rec->first;
+	case QBPF_RING_CALL:
+		return ((const struct qbpf_ring_call *)rec)->name;
+	case QBPF_RING_DEVICE:
+		return ((const struct qbpf_ring_device *)rec)->name;
+	default:
+		return 0;
+	}
+}
+
+int trace_writer__gpu(struct trace_writer *w, uint32_t ring, const struct qbpf_ring_record *rec)
+{
+	int err = trace_writer__error(w);
+
+	if (err)
+		return err;
+	if (!rec->type || rec->size < ring_type_size(rec->type) || rec->size & 7 ||
+	    rec->size > QBPF_RING_RECORD_MAX || name_of(rec) > w->nnames || ring == TRACE_NO_THREAD)
+		return -EINVAL;
+	if (ring != w->gpu_ring || w->gpu.raw.n + rec->size > ENTRIES_FULL)
+		err = hand_over_gpu(w);
+	w->gpu_ring = ring;
+	if (err)
+		return err;
+	err = bytes__append(&w->gpu.raw, rec, rec->size);
+	if (err)
+		return w->err = err;
+	w->gpu.count++;
+	w->gpu_records++;
+	return 0;
 }
 
 /* --- events ------------------------------------------------------------------------------------- */
@@ -274,6 +348,8 @@ int trace_writer__flush(struct trace_writer *w)
 
 	if (!err)
 		err = hand_over_entries(w);
+	if (!err)
+		err = hand_over_gpu(w);
 	while (!err && w->ages.next != &w->ages)
 		err = hand_over_events(w, w->ages.next);
 	return err;
@@ -316,6 +392,7 @@ void trace_writer__free(struct trace_writer *w)
 	sink__free(w->sink);
 	for (size_t i = 0; i < sizeof(w->tables) / sizeof(w->tables[0]); i++)
 		free(w->tables[i].raw.p);
+	free(w->gpu.raw.p);
 	for (uint32_t i = 0; i < w->buffers_cap; i++) {
 		if (w->buffers[i])
 			free(w->buffers[i]->events);
@@ -328,6 +405,11 @@ void trace_writer__free(struct trace_writer *w)
 uint64_t trace_writer__events(const struct trace_writer *w)
 {
 	return w->events;
+}
+
+uint64_t trace_writer__gpu_records(const struct trace_writer *w)
+{
+	return w->gpu_records;
 }
 
 uint64_t trace_writer__held(const struct trace_writer *w, uint32_t span)

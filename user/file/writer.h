@@ -12,6 +12,7 @@
 #include "err.h"
 #include "file/event.h"
 #include "file/info.h"
+#include "qbpf/ring.h"
 
 struct trace_writer;
 
@@ -36,6 +37,18 @@ int trace_writer__clock(struct trace_writer *w, const struct trace_clock *c);
 /* Events of one thread in the order in which they ended; threads in any order. */
 int trace_writer__event(struct trace_writer *w, const struct event *ev);
 
+/* The next name that GPU records lead to; *id is its place in the table, 1 .. */
+int trace_writer__gpu_name(struct trace_writer *w, const char *text, uint32_t *id);
+int trace_writer__gpu_loss(struct trace_writer *w, const struct trace_gpu_loss *l);
+
+/*
+ * A record of the GPU, of one type of qbpf/ring.h or of a later one. `ring`: which, 0 .., when there
+ * are several. Its names are ids of trace_writer__gpu_name, its tgid and tid those of the trace's
+ * threads; the rest is as it came out of the ring. -EINVAL: too short for its type, or a name that was
+ * not handed in. The records of one ring stay in order.
+ */
+int trace_writer__gpu(struct trace_writer *w, uint32_t ring, const struct qbpf_ring_record *rec);
+
 /* What has been handed in goes to the writer's thread now, and from there to the disk without a
  * wait for it: once a second, so that a crash costs no more. */
 int trace_writer__flush(struct trace_writer *w);
@@ -50,6 +63,7 @@ int trace_writer__close(struct trace_writer *w, uint64_t end_ns, const struct tr
 void trace_writer__free(struct trace_writer *w);
 
 uint64_t trace_writer__events(const struct trace_writer *w);
+uint64_t trace_writer__gpu_records(const struct trace_writer *w);
 /* Of one span id, those that are in the file, whatever the disk did. Only after close. */
 uint64_t trace_writer__held(const struct trace_writer *w, uint32_t span);
 uint64_t trace_writer__bytes(const struct trace_writer *w);

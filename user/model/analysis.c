@@ -453,6 +453,8 @@ int analysis__new(struct trace_reader *r, const struct analysis_opts *o, struct 
 		err = err_set(e, -ENOMEM, "out of memory");
 	if (!err)
 		err = an__trees(b, e);
+	if (!err)
+		err = an__gpu(b, e);
 	if (!err && b->info->aggregates_len)
 		err =
 		    snapshot__unpack(b->info->aggregates, b->info->aggregates_len, &b->a.kernel, e);
@@ -493,6 +495,7 @@ void analysis__free(struct analysis *a)
 	free(a->open);
 	free(a->spans);
 	snapshot__free(a->kernel);
+	gpu_summary__put(a->gpu);
 	if (b->node_pool != b->pool)
 		dist_pool__free(b->node_pool);
 	dist_pool__free(b->pool);

@@ -116,6 +116,7 @@ struct analysis {
 	uint64_t unknown;   /* events of spans, threads or kinds that the file does not explain */
 	struct event *open; /* that never ended: the oldest AN_OPEN_MAX, the oldest first */
 	size_t nopen;
+	struct gpu_summary *gpu; /* NULL: the file has nothing of a GPU */
 	struct snapshot *kernel; /* the kernel's own sums, within 1.6 %; NULL: not in the file */
 };
 

@@ -88,6 +88,9 @@ int an__finish_nodes(struct an_build *b);
 /* analysis_instants.c: intervals of instants that several threads hit. */
 int an__shared_instants(struct an_build *b, struct err *e);
 
+/* analysis_gpu.c: what the GPU did. */
+int an__gpu(struct an_build *b, struct err *e);
+
 /* analysis_trees.c: whole trees of some outermost spans, and the paths of greatest time. */
 int an__trees(struct an_build *b, struct err *e);
 

@@ -216,8 +216,10 @@ struct snapshot *analysis__snapshot(const struct analysis *a)
 	struct snapshot *s = snapshot__new();
 
 	if (s && add_target(s, a->info) && add_spans(s, a) && add_probes(s, a->info) &&
-	    !analysis__snap_nodes(a, AN_ALL_THREADS, &s->nodes, &s->nnodes))
+	    !analysis__snap_nodes(a, AN_ALL_THREADS, &s->nodes, &s->nnodes)) {
+		s->gpu = gpu_summary__get(a->gpu);
 		return s;
+	}
 	snapshot__free(s);
 	return NULL;
 }

@@ -37,6 +37,7 @@ void snapshot__free(struct snapshot *s)
 	free(s->clocksource);
 	free(s->recording);
 	free(s->recording_fault);
+	gpu_summary__put(s->gpu);
 	for (size_t i = 0; s->spans && i < s->nspans; i++) {
 		free(s->spans[i].name);
 		hist__free(s->spans[i].hist);
@@ -121,6 +122,7 @@ struct snapshot *snapshot__clone(const struct snapshot *s)
 	c->clocksource = copy_string(s->clocksource, &failed);
 	c->recording = copy_string(s->recording, &failed);
 	c->recording_fault = copy_string(s->recording_fault, &failed);
+	c->gpu = gpu_summary__get(s->gpu);
 	c->spans = copy_spans(s->spans, s->nspans, &failed);
 	c->nodes = copy_array(s->nodes, s->nnodes, sizeof(*s->nodes), &failed);
 	c->refused = copy_notes(s->refused, s->nrefused, &failed);

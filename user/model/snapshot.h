@@ -8,6 +8,7 @@
 #define QBPF_MODEL_SNAPSHOT_H
 
 #include "model/dist.h"
+#include "model/gpu.h"
 #include "model/hist.h"
 #include "plan/plan.h"
 
@@ -84,6 +85,7 @@ struct snapshot {
 	char *recording;       /* the file; NULL: nothing is recorded */
 	char *recording_fault; /* what ended it before its time; NULL: nothing */
 	uint64_t recording_bytes;
+	struct gpu_summary *gpu; /* since the start; one owner of it. NULL: no GPU was heard of */
 };
 
 struct snapshot *snapshot__new(void);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "out/fields.h"
+#include "out/gpu.h"
 #include "out/json.h"
 #include "out/json_summary.h"
 #include "out/text.h"
@@ -308,6 +309,8 @@ int json_summary(struct json_doc *d, const struct snapshot *s, const struct snap
 	}
 	json_put(d, d->root, "spans", spans);
 	json_put(d, d->root, "tree", json_tree(d, t));
+	if (s->gpu)
+		json_put(d, d->root, "gpu", json_gpu(d, s->gpu));
 	json_put(d, d->root, "lost", lost(d, s));
 	if (s->recording)
 		json_put(d, d->root, "trace", trace(d, s));

@@ -89,6 +89,7 @@ static void put_all(struct recording *r)
 		    "instant: its intervals");
 	report__put_held(r);
 	put_trees(r);
+	report__put_gpu(r);
 	report__put_hot(r);
 	report__put_paths(r);
 	if (r->a->root)

@@ -3,6 +3,7 @@
 #ifndef QBPF_OUT_REPORT_IMPL_H
 #define QBPF_OUT_REPORT_IMPL_H
 
+#include "out/json_write.h"
 #include "out/page.h"
 #include "out/report.h"
 
@@ -39,6 +40,9 @@ void report__put_open(const struct recording *r);
 void report__put_hot(const struct recording *r);
 void report__put_paths(const struct recording *r);
 void report__put_over_time(const struct recording *r, uint32_t span);
+/* report_gpu.c: what the GPU did, and what of its records is not in the file. */
+void report__put_gpu(const struct recording *r);
+json_t *report__gpu_losses(struct json_doc *d, const struct analysis *a);
 /* report_span.c: one span. */
 void report__put_span(struct recording *r, uint32_t span);
 

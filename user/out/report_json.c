@@ -286,6 +286,8 @@ int report__write_json(FILE *f, const struct analysis *a, const struct report_op
 	if (a->lost != UINT64_MAX)
 		json_put(&d, json_object_get(json_object_get(d.root, "lost"), "by_source"),
 			 "stream", json_count(a->lost));
+	if (a->gpu && a->info->ngpu_losses)
+		json_put(&d, json_object_get(d.root, "gpu"), "losses", report__gpu_losses(&d, a));
 	json_put(&d, d.root, "edges", edges(&d, a));
 	json_put(&d, d.root, "hot", hot(&d, a, o->hot));
 	if (a->slowest_path.n)

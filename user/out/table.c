@@ -4,9 +4,11 @@
  * what tracing cost, the spans with most time, where in the call tree, the distributions, and
  * at the end whatever was refused, failed or lost.
  */
+#include "out/gpu.h"
 #include "out/page.h"
 #include "out/table.h"
 
+#define GPU_ROWS	20
 #define HISTOGRAM_SPANS 20 /* as many as one reads; --json has the figures of all */
 
 static const enum span_field span_columns[] = {SF_NAME, SF_COUNT, SF_RATE, SF_P50, SF_P90,
@@ -48,6 +50,8 @@ void table__write(FILE *f, const struct snapshot *s, const struct table_opts *o)
 		    "instant: its intervals");
 	if (o->tree)
 		page__tree(&r, r.tree, node_columns, COUNT_OF(node_columns));
+	if (s->gpu)
+		page__gpu(&r, s->gpu, GPU_ROWS);
 	if (r.floor_shown)
 		page__floor(&r);
 	page__unclean(&r);

@@ -92,10 +92,13 @@ static void paint_title(struct tui *t)
 
 static void paint_tabs(struct tui *t)
 {
-	static const char *const names[PAGE_N] = {"1 spans", "2 tree", "3 histogram", "4 notes"};
+	static const char *const names[PAGE_N] = {"1 spans", "2 tree", "3 histogram", "4 notes",
+						  "5 GPU"};
 	int x = 0;
 
 	for (int p = 0; p < (int)PAGE_N; p++) {
+		if (p == PAGE_GPU && !t->shown->gpu)
+			continue;
 		x += tui_put(t, 1, x, t->cols_n - x,
 			     p == (int)t->page && !t->help ? A_BOLD | A_UNDERLINE : A_NORMAL,
 			     names[p]);
@@ -145,6 +148,9 @@ static void paint_page(struct tui *t, int y, int height)
 		break;
 	case PAGE_NOTES:
 		tui_notes__draw(t, y, height);
+		break;
+	case PAGE_GPU:
+		tui_gpu__draw(t, y, height);
 		break;
 	case PAGE_N:
 		break;

@@ -6,7 +6,7 @@
  *	tui_term.c	the terminal's life cycle, restored on every way out
  *	tui_view.c	what is shown: the snapshot since the last reset, sorted and filtered
  *	tui_put.c	writing clipped, coloured text
- *	tui_spans.c, tui_tree.c, tui_hist.c, tui_notes.c   the pages
+ *	tui_spans.c, tui_tree.c, tui_hist.c, tui_notes.c, tui_gpu.c   the pages
  *	tui_keys.c	keys and the help page
  */
 #ifndef QBPF_OUT_TUI_IMPL_H
@@ -18,7 +18,7 @@
 #include "out/fields.h"
 #include "out/tui.h"
 
-enum tui_page { PAGE_SPANS, PAGE_TREE, PAGE_HIST, PAGE_NOTES, PAGE_N };
+enum tui_page { PAGE_SPANS, PAGE_TREE, PAGE_HIST, PAGE_NOTES, PAGE_GPU, PAGE_N };
 
 /* Colours by meaning; each is only a hint on top of text that says the same. */
 enum tui_colour { COLOUR_PLAIN, COLOUR_BAR, COLOUR_WARN, COLOUR_ALERT, COLOUR_DIM };
@@ -63,7 +63,7 @@ struct tui {
 	bool help, paused, editing, reverse;
 	unsigned int sort; /* index into tui_span_columns */
 	char filter[FILTER_MAX];
-	struct tui_list spans, nodes, notes;
+	struct tui_list spans, nodes, notes, gpu;
 	bool chosen;	      /* the person moved the selection: it sticks to its span */
 	size_t chosen_span;   /* index in the snapshot */
 	uint32_t chosen_node; /* id, 0: none */
@@ -115,6 +115,7 @@ void tui_tree__draw(struct tui *t, int y, int height);
 void tui_hist__draw(struct tui *t, int y, int height); /* full page */
 void tui_hist__draw_rows(struct tui *t, const struct span_row *row, int y, int height);
 void tui_notes__draw(struct tui *t, int y, int height);
+void tui_gpu__draw(struct tui *t, int y, int height);
 void tui_help__draw(struct tui *t, int y, int height);
 
 /* tui_keys.c */

@@ -8,6 +8,7 @@ static const struct {
 	const char *keys, *what;
 } help[] = {
     {"1 2 3 4  Tab", "spans, call tree, histogram, notes; the next page"},
+    {"5  g", "what the GPU did, where one was heard of"},
     {"up down  k j", "select"},
     {"PgUp PgDn  Home End", "by the page; to the ends"},
     {"left right  < >", "spans: sort by the column to the left, to the right"},
@@ -50,6 +51,8 @@ static struct tui_list *current_list(struct tui *t)
 		return &t->nodes;
 	case PAGE_NOTES:
 		return &t->notes;
+	case PAGE_GPU:
+		return &t->gpu;
 	default:
 		return &t->spans;
 	}
@@ -61,7 +64,7 @@ static void choose(struct tui *t)
 	if (t->page == PAGE_TREE) {
 		if (t->nodes.selected < t->nodes.n)
 			t->chosen_node = t->open_nodes[t->nodes.selected]->node->id;
-	} else if (t->page != PAGE_NOTES && t->spans.selected < t->spans.n) {
+	} else if (t->page != PAGE_NOTES && t->page != PAGE_GPU && t->spans.selected < t->spans.n) {
 		t->chosen = true;
 		t->chosen_span = t->order[t->spans.selected]->index;
 	}
@@ -97,7 +100,6 @@ static bool move_key(struct tui *t, int key)
 		move_by(t, page);
 		return true;
 	case KEY_HOME:
-	case 'g':
 		move_by(t, -(1l << 40));
 		return true;
 	case KEY_END:
@@ -241,6 +243,14 @@ static void edit_key(struct tui *t, int key)
 	tui_view__arrange(t);
 }
 
+/* Round the pages, without that of the GPU when there is nothing on it. */
+static void next_page(struct tui *t, int by)
+{
+	do
+		t->page = (t->page + by) % PAGE_N;
+	while (t->page == PAGE_GPU && !(t->shown && t->shown->gpu));
+}
+
 static enum tui_action common_key(struct tui *t, int key)
 {
 	switch (key) {
@@ -253,10 +263,14 @@ static enum tui_action common_key(struct tui *t, int key)
 		t->help = !t->help;
 		break;
 	case '\t':
-		t->page = (t->page + 1) % PAGE_N;
+		next_page(t, 1);
 		break;
 	case KEY_BTAB:
-		t->page = (t->page + PAGE_N - 1) % PAGE_N;
+		next_page(t, PAGE_N - 1);
+		break;
+	case '5':
+	case 'g':
+		t->page = PAGE_GPU;
 		break;
 	case '1':
 	case '2':
@@ -292,9 +306,10 @@ enum tui_action tui_key(struct tui *t, int key)
 		t->help = false;
 		return TUI_NONE;
 	}
-	if (t->shown && (move_key(t, key) || (t->page == PAGE_TREE    ? tree_key(t, key)
-					      : t->page == PAGE_NOTES ? false
-								      : spans_key(t, key))))
+	if (t->shown && (move_key(t, key) ||
+			 (t->page == PAGE_TREE				 ? tree_key(t, key)
+			  : t->page == PAGE_NOTES || t->page == PAGE_GPU ? false
+									 : spans_key(t, key))))
 		return TUI_NONE;
 	return common_key(t, key);
 }

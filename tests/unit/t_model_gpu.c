@@ -1,0 +1,1100 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The model of the GPU: every rule, with figures computed by hand. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "gpu_records.h"
+#include "model/gpu.h"
+
+enum {
+	LAUNCH = 1,
+	COPY,
+	COPY_ASYNC,
+	SYNC,
+	STREAM_SYNC,
+	MALLOC,
+	CU_LAUNCH,
+	CU_COPY,
+	GRAPH_LAUNCH,
+	WAIT_EVENT,
+	SIGNAL,
+	RISK,
+	NAMES
+};
+enum { TICK = 1, DECIDE, FEED };
+
+static const char *const names[] = {"",
+				    "cudaLaunchKernel",
+				    "cudaMemcpy",
+				    "cudaMemcpyAsync",
+				    "cudaDeviceSynchronize",
+				    "cudaStreamSynchronize",
+				    "cudaMalloc",
+				    "cuLaunchKernel",
+				    "cuMemcpyHtoD_v2",
+				    "cudaGraphLaunch",
+				    "cudaStreamWaitEvent",
+				    "_Z6signalPKfPfi",
+				    "_Z4riskPf"};
+
+static struct gr_list list;
+
+static int reset(void **state)
+{
+	(void)state;
+	memset(&list, 0, sizeof(list));
+	list.context = 1;
+	list.stream = 7;
+	return 0;
+}
+
+static struct gpu *begin(size_t max_bytes)
+{
+	struct gpu_opts o = {.max_bytes = max_bytes};
+	struct gpu *g = gpu__new(&o);
+
+	assert_non_null(g);
+	for (uint32_t i = 1; i < NAMES; i++)
+		assert_int_equal(gpu__name(g, i, names[i]), 0);
+	assert_int_equal(gpu__span_name(g, TICK, "strategy:tick"), 0);
+	assert_int_equal(gpu__span_name(g, DECIDE, "strategy:decide"), 0);
+	assert_int_equal(gpu__span_name(g, FEED, "feed:read"), 0);
+	assert_int_equal(gpu__thread(g, 0, 7, 100), 0);
+	assert_int_equal(gpu__thread(g, 1, 7, 101), 0);
+	return g;
+}
+
+static void put_all(struct gpu *g)
+{
+	for (size_t i = 0; i < list.n; i++) {
+		const struct gr_item *it = &list.items[i];
+
+		if (it->ev.kind)
+			assert_int_equal(gpu__span(g, &it->ev), 0);
+		else
+			assert_int_equal(gpu__record(g, it->ring, &it->rec.head), 0);
+	}
+}
+
+static struct gpu_summary *run(void)
+{
+	struct gpu *g = begin(0);
+	struct gpu_summary *s;
+
+	put_all(g);
+	assert_int_equal(gpu__finish(g), 0);
+	s = gpu__summary(g);
+	assert_non_null(s);
+	gpu__free(g);
+	return s;
+}
+
+static const struct gpu_idle *idle_of(const struct gpu_device *d, enum gpu_cause cause,
+				      const char *name)
+{
+	for (size_t i = 0; i < d->nidle; i++)
+		if (d->idle[i].cause == cause &&
+		    (!name ? !d->idle[i].name : d->idle[i].name && !strcmp(d->idle[i].name, name)))
+			return &d->idle[i];
+	return NULL;
+}
+
+static const struct gpu_advice *advice_of(const struct gpu_summary *s, enum gpu_advice_kind k)
+{
+	for (size_t i = 0; i < s->nadvice; i++)
+		if (s->advice[i].kind == k)
+			return &s->advice[i];
+	return NULL;
+}
+
+/* Holds for whatever went in. */
+static void check_sums(const struct gpu_summary *s)
+{
+	for (size_t i = 0; i < s->ndevices; i++) {
+		const struct gpu_device *d = &s->devices[i];
+		uint64_t idle = 0;
+
+		for (size_t k = 0; k < d->nidle; k++)
+			idle += d->idle[k].total_ns;
+		assert_int_equal(idle, d->idle_ns);
+		assert_int_equal(d->busy_ns + d->idle_ns, d->to_ns - d->from_ns);
+		assert_int_equal(d->compute_ns + d->copy_ns - d->overlap_ns, d->busy_ns);
+	}
+	for (size_t i = 0; i < s->nspans; i++)
+		assert_int_equal(s->spans[i].own_ns + s->spans[i].launch_ns + s->spans[i].sync_ns,
+				 s->spans[i].total_ns);
+}
+
+/* --- the rules ---------------------------------------------------------------------------------- */
+
+static void t_nothing(void **state)
+{
+	struct gpu_summary *s = run();
+
+	(void)state;
+	assert_int_equal(s->nkernels + s->ncopies + s->ndevices + s->nadvice, 0);
+	assert_true(s->clock_error_ns == GPU_UNKNOWN);
+	gpu_summary__put(s);
+}
+
+static void t_launch(void **state)
+{
+	struct gpu_summary *s;
+	const struct gpu_kernel *k;
+
+	(void)state;
+	gr__call(&list, LAUNCH, 1, 1000, 1400); /* the first one */
+	gr__kernel(&list, SIGNAL, 1, 2000, 2500);
+	gr__call(&list, LAUNCH, 2, 3000, 3100);
+	gr__kernel(&list, SIGNAL, 2, 3050, 3150);
+	gr__call(&list, LAUNCH, 3, 4000, 4120);
+	gr__kernel(&list, SIGNAL, 3, 4300, 4600)->grid[0] = 9;
+	gr__call(&list, LAUNCH, 4, 5000, 5120);
+	gr__kernel(&list, RISK, 4, 5300, 5300); /* no length at all */
+	s = run();
+	check_sums(s);
+	assert_int_equal(s->nkernels, 2);
+	k = &s->kernels[0];
+	assert_string_equal(k->name, "signal(float const*, float*, int)");
+	assert_string_equal(k->symbol, "_Z6signalPKfPfi");
+	assert_int_equal(k->time.count, 3);
+	assert_int_equal(k->time.total_ns, 500 + 100 + 300);
+	assert_int_equal(k->time.min_ns, 100);
+	assert_int_equal(k->time.max_ns, 500);
+	assert_int_equal(k->time.p50_ns, 300);
+	assert_true(k->time.p99_ns == GPU_UNKNOWN);
+	assert_int_equal(k->delay.total_ns, 1000 + 50 + 300);
+	assert_int_equal(k->first_calls, 1);
+	assert_int_equal(k->first_call_ns, 400);
+	assert_int_equal(k->call.count, 2);
+	assert_int_equal(k->call.total_ns, 100 + 120);
+	assert_int_equal(k->grid[0], 9);
+	assert_true(k->varies);
+	assert_string_equal(s->kernels[1].name, "risk(float*)");
+	assert_int_equal(s->kernels[1].time.count, 1);
+	assert_int_equal(s->kernels[1].time.total_ns, 0);
+	assert_false(s->kernels[1].varies);
+	assert_int_equal(s->missing[GPU_NO_CALL] + s->missing[GPU_NO_ACTIVITY], 0);
+	assert_int_equal(s->devices[0].activities, 4);
+	assert_int_equal(s->devices[0].busy_ns, 900);
+	gpu_summary__put(s);
+}
+
+/* A driver call within a runtime call is the same call, whichever id it has; alone it is one. */
+static void t_nested(void **state)
+{
+	struct gpu_summary *s;
+
+	(void)state;
+	gr__call(&list, LAUNCH, 1, 1000, 1400);
+	gr__driver_call(&list, CU_LAUNCH, 1, 1100, 1300);
+	gr__kernel(&list, SIGNAL, 1, 2000, 2500);
+	gr__call(&list, LAUNCH, 2, 3000, 3400);
+	gr__driver_call(&list, CU_LAUNCH, 99, 3000, 3400);
+	gr__kernel(&list, SIGNAL, 99, 3500, 3600);
+	gr__driver_call(&list, CU_LAUNCH, 5, 5000, 5050);
+	gr__kernel(&list, RISK, 5, 5500, 5600);
+	list.tid = 101; /* of another thread: not in it */
+	gr__driver_call(&list, CU_LAUNCH, 6, 1150, 1250);
+	gr__kernel(&list, RISK, 6, 6000, 6100);
+	s = run();
+	check_sums(s);
+	assert_int_equal(s->ncalls, 2);
+	assert_string_equal(s->calls[0].name, "cudaLaunchKernel");
+	assert_int_equal(s->calls[0].time.count, 2);
+	assert_int_equal(s->calls[0].time.total_ns, 800);
+	assert_string_equal(s->calls[1].name, "cuLaunchKernel");
+	assert_int_equal(s->calls[1].time.count, 2);
+	assert_int_equal(s->calls[1].time.total_ns, 150);
+	assert_int_equal(s->kernels[0].delay.total_ns, 1000 + 500); /* from the outer call */
+	assert_int_equal(s->kernels[1].delay.total_ns, 500 + 4850);
+	assert_int_equal(s->missing[GPU_NO_ACTIVITY], 0); /* what a part has is the whole's */
+	gpu_summary__put(s);
+}
+
+static void t_overlap(void **state)
+{
+	const struct gpu_device *d;
+	struct gpu_summary *s;
+
+	(void)state;
+	gr__kernel(&list, SIGNAL, 1, 1000, 2000);
+	gr__copy(&list, 1, 100, 2, 2200, 3000);
+	gr__copy(&list, 2, 100, 3, 4000, 4500);
+	gr__kernel(&list, SIGNAL, 4, 4500, 5000);
+	list.stream = 8;
+	gr__kernel(&list, SIGNAL, 5, 1500, 2500);
+	gr__set(&list, 64, 6, 4600, 4700); /* within a kernel */
+	s = run();
+	check_sums(s);
+	d = &s->devices[0];
+	assert_int_equal(d->from_ns, 1000);
+	assert_int_equal(d->to_ns, 5000);
+	assert_int_equal(d->compute_ns, 1500 + 500);
+	assert_int_equal(d->copy_ns, 800 + 500);
+	assert_int_equal(d->overlap_ns, 300);
+	assert_int_equal(d->busy_ns, 2000 + 1000);
+	assert_int_equal(d->idle_ns, 1000);
+	assert_int_equal(idle_of(d, GPU_IDLE_UNKNOWN, NULL)->total_ns, 1000);
+	assert_int_equal(s->ncopies, 3);
+	assert_int_equal(s->copies[0].direction, GPU_TO_DEVICE);
+	assert_int_equal(s->copies[0].alone_ns, 500);
+	assert_int_equal(s->copies[0].bytes_per_s, 100 * 1000000000ull / 800);
+	assert_int_equal(s->copies[1].direction, GPU_TO_HOST);
+	assert_int_equal(s->copies[1].alone_ns, 500);
+	assert_int_equal(s->copies[1].tiny, 1);
+	assert_int_equal(s->copies[2].direction, GPU_MEMSET);
+	assert_int_equal(s->missing[GPU_NO_CALL], 6);
+	assert_int_equal(s->streams[0].idle_ns, 200 + 1000);
+	assert_int_equal(s->streams[1].idle_ns, 2100);
+	gpu_summary__put(s);
+}
+
+static void t_idle(void **state)
+{
+	const struct gpu_idle *i;
+	const struct gpu_device *d;
+	struct gpu_summary *s;
+
+	(void)state;
+	gr__call(&list, LAUNCH, 1, 1000, 1100);
+	gr__kernel(&list, SIGNAL, 1, 1200, 2000);
+	gr__call(&list, SYNC, 2, 1150, 2300);
+	gr__call(&list, MALLOC, 3, 2520, 2580);
+	gr__call(&list, LAUNCH, 4, 3600, 3700);
+	gr__kernel(&list, SIGNAL, 4, 3800, 4000);
+	gr__span(&list, DECIDE, 0, 1, 2350, 2500);
+	gr__span(&list, TICK, 0, 0, 900, 2600);
+	gr__span(&list, FEED, 0, 0, 2600, 3500);
+	gr__span(&list, DECIDE, 1, 0, 2000, 3600); /* of another thread */
+	s = run();
+	check_sums(s);
+	d = &s->devices[0];
+	assert_int_equal(d->idle_ns, 1800);
+	assert_int_equal(d->nidle, 7);
+	i = idle_of(d, GPU_IDLE_SYNC, "cudaDeviceSynchronize");
+	assert_int_equal(i->total_ns, 300);
+	i = idle_of(d, GPU_IDLE_HOST, "strategy:tick");
+	assert_int_equal(i->total_ns, 50 + 20 + 20);
+	assert_int_equal(i->gaps, 1);
+	assert_int_equal(idle_of(d, GPU_IDLE_HOST, "strategy:decide")->total_ns, 150);
+	assert_int_equal(idle_of(d, GPU_IDLE_HOST, "feed:read")->total_ns, 900);
+	assert_int_equal(idle_of(d, GPU_IDLE_HOST, NULL)->total_ns, 100);
+	assert_int_equal(idle_of(d, GPU_IDLE_CALL, "cudaMalloc")->total_ns, 60);
+	assert_int_equal(idle_of(d, GPU_IDLE_LAUNCH, NULL)->total_ns, 200);
+	assert_string_equal(advice_of(s, GPU_ADVICE_HOST_LATE)->name, "feed:read");
+	assert_int_equal(advice_of(s, GPU_ADVICE_HOST_LATE)->of_ns, 2800);
+	assert_int_equal(advice_of(s, GPU_ADVICE_SYNC_GAP)->cost_ns, 300);
+	gpu_summary__put(s);
+}
+
+static void t_dependency(void **state)
+{
+	const struct gpu_device *d;
+	struct gpu_summary *s;
+
+	(void)state;
+	gr__call(&list, LAUNCH, 1, 4000, 4010);
+	gr__kernel(&list, SIGNAL, 1, 4100, 5500);
+	list.stream = 8;
+	gr__call(&list, WAIT_EVENT, 2, 5000, 5010);
+	gr__sync(&list, 2, 2, 5002, 5008);
+	gr__call(&list, LAUNCH, 3, 5020, 5030);
+	gr__kernel(&list, SIGNAL, 3, 6000, 6200);
+	gr__call(&list, LAUNCH, 4, 6100, 6110); /* no wait of its own */
+	gr__kernel(&list, SIGNAL, 4, 6500, 6600);
+	s = run();
+	check_sums(s);
+	d = &s->devices[0];
+	assert_int_equal(d->nidle, 2);
+	assert_int_equal(idle_of(d, GPU_IDLE_DEPENDENCY, NULL)->total_ns, 500);
+	assert_int_equal(idle_of(d, GPU_IDLE_LAUNCH, NULL)->total_ns, 300);
+	gpu_summary__put(s);
+}
+
+static void t_missing(void **state)
+{
+	struct gpu_summary *s;
+
+	(void)state;
+	gr__kernel(&list, SIGNAL, 1, 1000, 2000);
+	gr__call(&list, LAUNCH, 2, 3000, 3100);
+	gr__call(&list, COPY, 3, 4000, 4100);
+	gr__call(&list, LAUNCH, 4, 5000, 5100);
+	list.items[list.n - 1].rec.call.error = 700; /* it failed: nothing is missing */
+	gr__call(&list, MALLOC, 5, 6000, 6100);
+	gr__sync(&list, 4, 77, 6200, 6300);
+	gr__put(&list, 30, 64);
+	gr__put(&list, QBPF_RING_DROPPED, sizeof(struct qbpf_ring_dropped))->dropped.count = 12;
+	s = run();
+	assert_int_equal(s->missing[GPU_NO_CALL], 1);
+	assert_int_equal(s->missing[GPU_NO_ACTIVITY], 2);
+	assert_int_equal(s->missing[GPU_NO_SYNC_CALL], 1);
+	assert_int_equal(s->unknown_records, 1);
+	assert_int_equal(s->dropped, 12);
+	assert_int_equal(s->records, 8);
+	assert_int_equal(advice_of(s, GPU_ADVICE_FAILED)->count, 1);
+	assert_int_equal(advice_of(s, GPU_ADVICE_FAILED)->error, 700);
+	gpu_summary__put(s);
+}
+
+/* Ids come again: after 2^32 calls, and in the next process. */
+static void t_again(void **state)
+{
+	struct gpu_summary *s;
+
+	(void)state;
+	gr__start(&list, QBPF_RING_CLOCK_MONOTONIC, 100);
+	gr__start(&list, QBPF_RING_CLOCK_MONOTONIC, 20000);
+	gr__call(&list, LAUNCH, 5, 1000, 1100);
+	gr__kernel(&list, SIGNAL, 5, 1200, 1300);
+	gr__call(&list, LAUNCH, UINT32_MAX, 8000, 8100);
+	gr__kernel(&list, SIGNAL, UINT32_MAX, 8110, 8120);
+	gr__call(&list, LAUNCH, 5, 9000, 9100);
+	gr__kernel(&list, SIGNAL, 5, 9250, 9300);
+	gr__kernel(&list, SIGNAL, 1, 9400,
+		   9500); /* its call was lost; one of the next process has its id */
+	gr__kernel(&list, SIGNAL, 5, 20500, 20600); /* the other way round */
+	gr__call(&list, LAUNCH, 1, 21000, 21100);
+	gr__kernel(&list, SIGNAL, 1, 21500, 21600);
+	s = run();
+	check_sums(s);
+	assert_int_equal(s->kernels[0].time.count, 6);
+	assert_int_equal(s->kernels[0].delay.count, 4);
+	assert_int_equal(s->kernels[0].delay.total_ns, 200 + 110 + 250 + 500);
+	assert_int_equal(s->kernels[0].first_calls, 2); /* once in each process */
+	assert_int_equal(s->missing[GPU_NO_CALL], 2);
+	assert_int_equal(s->missing[GPU_NO_ACTIVITY], 0);
+	assert_int_equal(s->untimed, 0);
+	assert_int_equal(s->nstreams, 2);
+	assert_int_equal(s->streams[0].generation, 1);
+	assert_int_equal(s->streams[0].kernels, 4);
+	assert_int_equal(s->streams[1].generation, 2);
+	gpu_summary__put(s);
+}
+
+static void t_graph(void **state)
+{
+	const struct gpu_stream *st;
+	struct gpu_summary *s;
+
+	(void)state;
+	gr__call(&list, GRAPH_LAUNCH, 9, 1000, 1100);
+	gr__kernel(&list, SIGNAL, 9, 1500, 1600)->graph_node = 1;
+	gr__kernel(&list, RISK, 9, 1700, 1800)->graph_node = 2;
+	gr__kernel(&list, RISK, 9, 1900, 2000)->graph_node = 3;
+	gr__call(&list, GRAPH_LAUNCH, 10, 2500, 2600);
+	gr__graph(&list, 3, 10, 3000, 3500);
+	s = run();
+	check_sums(s);
+	st = &s->streams[0];
+	assert_int_equal(s->missing[GPU_NO_CALL], 0);
+	assert_int_equal(s->nkernels, 3);
+	assert_string_equal(s->kernels[0].name, "graph 3");
+	assert_true(s->kernels[0].graph);
+	assert_int_equal(s->kernels[0].delay.total_ns, 500);
+	assert_string_equal(s->kernels[1].name, "risk(float*)");
+	assert_int_equal(s->kernels[1].time.count, 2);
+	assert_int_equal(s->kernels[1].delay.count, 0); /* only the first one was waited for */
+	assert_int_equal(s->kernels[2].delay.total_ns, 500);
+	assert_int_equal(st->kernels, 4);
+	assert_int_equal(st->delay.count, 2);
+	assert_int_equal(st->queue_max, 1);
+	assert_int_equal(st->queue_ns, 1000 + 1000);
+	assert_int_equal(st->idle_ns, 100 + 100 + 1000);
+	/* Between nodes nobody on the host is late. */
+	assert_int_equal(idle_of(&s->devices[0], GPU_IDLE_LAUNCH, NULL)->total_ns, 200 + 500);
+	assert_int_equal(idle_of(&s->devices[0], GPU_IDLE_HOST, NULL)->total_ns, 500);
+	gpu_summary__put(s);
+}
+
+/* Equal ids of streams on two devices and in two processes; stream 0; equal correlation ids. */
+static void t_places(void **state)
+{
+	struct gpu_summary *s;
+
+	(void)state;
+	list.stream = 0;
+	for (uint32_t i = 0; i < 3; i++) {
+		list.ring = i == 2;
+		list.device = i == 1;
+		list.context = i == 1 ? 2 : 1;
+		list.tid = 100 + i;
+		gr__call(&list, LAUNCH, 1 + (i == 1), 1000 + i, 1100 + i);
+		gr__kernel(&list, SIGNAL, 1 + (i == 1), 2000 + 100 * i, 2300 + 200 * i);
+	}
+	s = run();
+	check_sums(s);
+	assert_int_equal(s->ndevices, 3);
+	assert_int_equal(s->nstreams, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(s->devices[i].ring, i == 2);
+		assert_int_equal(s->devices[i].device, i == 1);
+		assert_int_equal(s->devices[i].busy_ns, 300 + 100 * i);
+		assert_int_equal(s->streams[i].stream, 0);
+		assert_int_equal(s->streams[i].delay.total_ns, 1000 + 99 * i);
+	}
+	assert_int_equal(s->kernels[0].time.count, 3);
+	assert_int_equal(s->kernels[0].first_calls, 2);
+	gpu_summary__put(s);
+}
+
+static void t_untimed(void **state)
+{
+	const uint64_t ms = 1000000, far = 1ull << 62;
+	struct gpu_summary *s;
+
+	(void)state;
+	gr__call(&list, LAUNCH, 1, 10 * ms, 10 * ms + 100);
+	gr__kernel(&list, SIGNAL, 1, 0, 11 * ms);
+	gr__call(&list, LAUNCH, 2, 10 * ms + 200, 10 * ms + 300);
+	gr__kernel(&list, SIGNAL, 2, 12 * ms, 0);
+	gr__call(&list, LAUNCH, 3, 10 * ms + 400, 10 * ms + 500);
+	gr__kernel(&list, SIGNAL, 3, 12 * ms, 11 * ms);
+	gr__call(&list, LAUNCH, 4, 10 * ms + 600, 10 * ms + 700);
+	gr__kernel(&list, SIGNAL, 4, far, far + 1);
+	gr__call(&list, LAUNCH, 5, 10 * ms + 800,
+		 10 * ms + 900); /* begins before it was asked for */
+	gr__kernel(&list, SIGNAL, 5, 8 * ms, 9 * ms);
+	gr__call(&list, COPY_ASYNC, 6, 11 * ms, 11 * ms + 50);
+	gr__copy(&list, 1, 64, 6, 11 * ms + 100, 15 * ms);
+	gr__call(&list, STREAM_SYNC, 7, 11 * ms + 60,
+		 12 * ms); /* waits for copy 6, and returns before */
+	gr__sync(&list, 3, 7, 11 * ms + 70, 12 * ms);
+	gr__call(&list, LAUNCH, 8, 13 * ms, 13 * ms + 100);
+	gr__kernel(&list, SIGNAL, 8, 13 * ms - 400, 14 * ms); /* hardly before: the clock errs */
+	s = run();
+	check_sums(s);
+	assert_int_equal(s->activities, 7);
+	assert_int_equal(s->untimed, 6);
+	assert_int_equal(s->kernels[0].untimed, 5);
+	assert_int_equal(s->kernels[0].time.count, 1);
+	assert_int_equal(s->kernels[0].delay.count, 0);
+	assert_int_equal(s->copies[0].untimed, 1);
+	assert_int_equal(s->copies[0].time.count, 0);
+	assert_int_equal(s->devices[0].early, 1);
+	assert_true(s->devices[0].error_high_ns == -400);
+	assert_int_equal(s->devices[0].activities, 1);
+	assert_int_equal(s->missing[GPU_NO_ACTIVITY] + s->missing[GPU_NO_CALL], 0);
+	gpu_summary__put(s);
+}
+
+static void t_causality(void **state)
+{
+	struct gpu_summary *s;
+
+	(void)state;
+	gr__call(&list, LAUNCH, 1, 1000, 1100);
+	gr__kernel(&list, SIGNAL, 1, 1040, 2400);
+	gr__call(&list, STREAM_SYNC, 2, 1200, 2500);
+	gr__sync(&list, 3, 2, 1210, 2490);
+	gr__call(&list, LAUNCH, 3, 3000, 3100); /* after that wait */
+	gr__kernel(&list, SIGNAL, 3, 3500, 9000);
+	s = run();
+	assert_true(s->devices[0].error_high_ns == 40);
+	assert_true(s->devices[0].error_low_ns == -100);
+	assert_int_equal(s->clock_error_ns, 100);
+	assert_false(s->converted);
+	gpu_summary__put(s);
+	/* A wait for the whole context, and a synchronous copy, tell as well. */
+	gr__call(&list, SYNC, 4, 3600, 9030);
+	gr__sync(&list, 4, 4, 3600, 9020);
+	gr__call(&list, COPY, 5, 9100, 9700);
+	gr__copy(&list, 2, 64, 5, 9300, 9690)->flags = 0;
+	s = run();
+	assert_true(s->devices[0].error_low_ns == -10);
+	assert_int_equal(s->clock_error_ns, 40);
+	assert_int_equal(s->clock_change_ns, 0);
+	gpu_summary__put(s);
+	/* Ahead by 70 at least now, and by 40 at most before: there is no bound. */
+	gr__call(&list, LAUNCH, 6, 9800, 9850);
+	gr__kernel(&list, SIGNAL, 6, 9900, 10070);
+	gr__call(&list, SYNC, 7, 9860, 10000);
+	gr__sync(&list, 4, 7, 9870, 9990);
+	s = run();
+	assert_true(s->clock_error_ns == GPU_UNKNOWN);
+	assert_int_equal(s->clock_change_ns, 70 - 40);
+	gpu_summary__put(s);
+}
+
+static void t_drift(void **state)
+{
+	const uint64_t s1 = 1000000000, real = 1700000000000000000ull;
+	struct gpu_summary *s;
+
+	(void)state;
+	gr__start(&list, QBPF_RING_CLOCK_CUPTI, s1 / 2);
+	/* CUPTI's clock runs 1000 ns a second faster. */
+	gr__clock(&list, s1, real, 20);
+	gr__clock(&list, 2 * s1, real + s1 + 1000, 30);
+	gr__kernel(&list, SIGNAL, 1, real + s1 / 2 + 500, real + s1 / 2 + 500 + 100000);
+	gr__kernel(&list, SIGNAL, 2, real + 2 * s1 + 2000, real + 2 * s1 + 2000);
+	gr__kernel(&list, SIGNAL, 3, real - s1 / 2 - 500, real - s1 / 2 - 500);
+	list.device = 1;
+	gr__kernel(&list, SIGNAL, 4, real + s1 / 2 + 500, real + s1 / 2 + 500 + 100000);
+	s = run();
+	check_sums(s);
+	assert_true(s->converted);
+	assert_int_equal(s->convert_error_ns, 30 + 1000);
+	assert_int_equal(s->devices[0].from_ns, s1 / 2); /* before the first point */
+	assert_int_equal(s->devices[0].to_ns, 3 * s1);	 /* behind the last */
+	assert_int_equal(s->devices[1].from_ns, s1 + s1 / 2);
+	assert_int_equal(s->devices[1].busy_ns, 100000);
+	gpu_summary__put(s);
+	/* The same on CLOCK_MONOTONIC: the points are not asked. */
+	reset(NULL);
+	gr__start(&list, QBPF_RING_CLOCK_MONOTONIC, s1 / 2);
+	gr__clock(&list, s1, real, 20);
+	gr__clock(&list, 2 * s1, real + s1 + 1000, 30);
+	gr__kernel(&list, SIGNAL, 1, s1 + 5, s1 + 10);
+	s = run();
+	assert_false(s->converted);
+	assert_int_equal(s->devices[0].from_ns, s1 + 5);
+	gpu_summary__put(s);
+}
+
+static void t_sync_copy(void **state)
+{
+	const struct gpu_advice *a;
+	struct gpu_summary *s;
+	struct qbpf_ring_copy *c;
+
+	(void)state;
+	gr__call(&list, COPY, 1, 1000, 2000);
+	gr__driver_call(&list, CU_COPY, 1, 1010, 1990);
+	c = gr__copy(&list, 1, 1 << 20, 1, 1100, 1900);
+	c->flags = 0;
+	c->src_kind = 1;
+	gr__call(&list, LAUNCH, 2, 2050, 2100);
+	gr__kernel(&list, SIGNAL, 2, 2150, 2650);
+	gr__call(&list, COPY_ASYNC, 3, 2200, 2250); /* pinned, beside the kernel */
+	list.stream = 9;
+	gr__copy(&list, 1, 1 << 20, 3, 2300, 2500);
+	s = run();
+	check_sums(s);
+	assert_int_equal(s->ncopies, 2);
+	assert_true(s->copies[0].synchronous && s->copies[0].pageable);
+	assert_int_equal(s->copies[0].call.total_ns, 1000);
+	assert_int_equal(s->copies[0].alone_ns, 800);
+	assert_int_equal(s->copies[1].alone_ns, 0);
+	a = advice_of(s, GPU_ADVICE_SYNC_COPY);
+	assert_int_equal(a->count, 1);
+	assert_int_equal(a->bytes, 1 << 20);
+	assert_int_equal(a->cost_ns, 1000);
+	assert_int_equal(a->of_ns, 800);
+	assert_int_equal(a->save_ns, 300); /* the kernel ran alone for no longer */
+	a = advice_of(s, GPU_ADVICE_PAGEABLE);
+	assert_int_equal(a->cost_ns, 800);
+	assert_int_equal(a->save_ns, 600);
+	assert_int_equal(idle_of(&s->devices[0], GPU_IDLE_SYNC, "cudaMemcpy")->total_ns, 100);
+	gpu_summary__put(s);
+}
+
+static void t_many(void **state)
+{
+	const struct gpu_advice *a;
+	struct gpu_summary *s;
+
+	(void)state;
+	for (uint32_t i = 0; i < 120; i++) {
+		uint64_t at = 10000000 + 10000ull * i;
+
+		/* The first launch takes 4 ms, each other 5 us for a kernel of 2. */
+		gr__call(&list, LAUNCH, 2 * i, i ? at : at - 4000000, at + 5000);
+		gr__kernel(&list, SIGNAL, 2 * i, at + 5000, at + 7000);
+		gr__call(&list, COPY_ASYNC, 2 * i + 1, at + 5100, at + 5200);
+		gr__copy(&list, 2, 8, 2 * i + 1, at + 7000, at + 8000);
+	}
+	s = run();
+	check_sums(s);
+	a = advice_of(s, GPU_ADVICE_LAUNCH_BOUND);
+	assert_int_equal(a->count, 119);
+	assert_int_equal(a->cost_ns, 119 * 5000);
+	assert_int_equal(a->of_ns, 120 * 2000);
+	a = advice_of(s, GPU_ADVICE_TINY);
+	assert_int_equal(a->count, 120);
+	assert_int_equal(a->cost_ns, 120000);
+	a = advice_of(s, GPU_ADVICE_FIRST_LAUNCH);
+	assert_int_equal(a->count, 1);
+	assert_int_equal(a->cost_ns, 4005000);
+	assert_int_equal(a->save_ns, 4000000);
+	assert_int_equal(s->kernels[0].time.p99_ns, 2000);
+	gpu_summary__put(s);
+}
+
+static void t_spans(void **state)
+{
+	const struct gpu_span *p;
+	struct gpu_summary *s;
+
+	(void)state;
+	gr__span(&list, TICK, 0, 0, 1000, 5000);
+	gr__span(&list, DECIDE, 0, 1, 1050, 1390);
+	gr__span(&list, TICK, 0, 1, 3900, 4200); /* within itself */
+	gr__span(&list, TICK, 0, 0, 6000, 7000); /* nothing of the GPU in it */
+	gr__span(&list, FEED, 1, 0, 1000, 5000); /* of another thread */
+	gr__call(&list, LAUNCH, 1, 1100, 1200);
+	gr__driver_call(&list, CU_LAUNCH, 1, 1110, 1190);
+	gr__kernel(&list, SIGNAL, 1, 1300, 2300);
+	gr__call(&list, COPY_ASYNC, 2, 1250, 1300);
+	gr__copy(&list, 2, 640, 2, 2300, 2500);
+	gr__call(&list, SYNC, 3, 1400, 2600);
+	gr__call(&list, LAUNCH, 4, 4000, 4100);
+	gr__kernel(&list, RISK, 4, 4800, 5600);
+	gr__call(&list, LAUNCH, 5, 4950, 5050); /* sticks out */
+	gr__kernel(&list, RISK, 5, 5600, 5700);
+	s = run();
+	check_sums(s);
+	assert_int_equal(s->nspans, 2);
+	p = &s->spans[0];
+	assert_string_equal(p->name, "strategy:tick");
+	assert_int_equal(p->count, 1);
+	assert_int_equal(p->total_ns, 4000);
+	assert_int_equal(p->launch_ns, 100 + 50 + 100);
+	assert_int_equal(p->sync_ns, 1200);
+	assert_int_equal(p->own_ns, 2550);
+	assert_int_equal(p->busy_ns, 1200 + 200);
+	assert_int_equal(p->after_ns, 600);
+	assert_int_equal(p->launches, 2);
+	assert_int_equal(p->copies, 1);
+	assert_int_equal(p->copy_bytes, 640);
+	assert_int_equal(p->kernel_ns, 1800);
+	assert_int_equal(p->copy_ns, 200);
+	assert_int_equal(p->delay.total_ns, 200 + 1050 + 800);
+	p = &s->spans[1];
+	assert_string_equal(p->name, "strategy:decide");
+	assert_int_equal(p->launch_ns, 150);
+	assert_int_equal(p->busy_ns, 90);
+	assert_int_equal(p->after_ns, 1110);
+	gpu_summary__put(s);
+}
+
+static void t_queue(void **state)
+{
+	const struct gpu_stream *st;
+	struct gpu_summary *s;
+
+	(void)state;
+	gr__call(&list, LAUNCH, 1, 1000, 1010);
+	gr__kernel(&list, SIGNAL, 1, 1200, 2000);
+	gr__call(&list, LAUNCH, 2, 1100, 1110);
+	gr__kernel(&list, SIGNAL, 2, 2000, 3000);
+	gr__call(&list, LAUNCH, 3, 3000, 3010); /* as the last one ends: never three at once */
+	gr__kernel(&list, SIGNAL, 3, 3100, 3200);
+	gr__put(&list, QBPF_RING_CONTEXT, sizeof(struct qbpf_ring_context))->context =
+	    (struct qbpf_ring_context){QBPF_RING_CONTEXT, sizeof(struct qbpf_ring_context), 1, 0,
+				       7};
+	s = run();
+	check_sums(s);
+	st = &s->streams[0];
+	assert_true(st->null);
+	assert_int_equal(st->queue_max, 2);
+	assert_int_equal(st->queue_ns, 1000 + 1900 + 200);
+	assert_int_equal(st->from_ns, 1000);
+	assert_int_equal(st->to_ns, 3200);
+	assert_int_equal(st->kernel_ns, 1900);
+	assert_int_equal(st->idle_ns, 100);
+	assert_int_equal(st->delay.p50_ns, 200);
+	gpu_summary__put(s);
+}
+
+/* --- any order, any number ---------------------------------------------------------------------- */
+
+static void print_figure(FILE *f, const struct gpu_figure *v)
+{
+	fprintf(f,
+		" [%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+		"]",
+		v->count, v->total_ns, v->min_ns, v->max_ns, v->p50_ns, v->p90_ns, v->p99_ns);
+}
+
+static void print_devices(FILE *f, const struct gpu_summary *s)
+{
+	for (size_t i = 0; i < s->ndevices; i++) {
+		const struct gpu_device *d = &s->devices[i];
+
+		fprintf(f, "device %u.%u %" PRIu64 " %" PRIu64 " %" PRIu64, d->ring, d->device,
+			d->activities, d->from_ns, d->to_ns);
+		fprintf(f, " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64, d->busy_ns,
+			d->compute_ns, d->copy_ns, d->overlap_ns, d->idle_ns);
+		fprintf(f, " %" PRId64 " %" PRId64 " %" PRIu64 "\n", d->error_low_ns,
+			d->error_high_ns, d->early);
+	}
+}
+
+static void print_idle(FILE *f, const struct gpu_summary *s)
+{
+	for (size_t i = 0; i < s->ndevices; i++)
+		for (size_t k = 0; k < s->devices[i].nidle; k++) {
+			const struct gpu_idle *v = &s->devices[i].idle[k];
+
+			fprintf(f, "idle %s %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+				gpu_cause_name(v->cause), v->name ? v->name : "-", v->gaps,
+				v->total_ns, v->max_ns);
+		}
+}
+
+static void print_names(FILE *f, const struct gpu_summary *s)
+{
+	for (size_t i = 0; i < s->nkernels; i++) {
+		const struct gpu_kernel *k = &s->kernels[i];
+
+		fprintf(f, "kernel %s %u,%u,%u %d %" PRIu64 " %" PRIu64 " %" PRIu64, k->name,
+			k->grid[0], k->grid[1], k->block[0], k->varies, k->first_calls,
+			k->first_call_ns, k->untimed);
+		print_figure(f, &k->time);
+		print_figure(f, &k->delay);
+		print_figure(f, &k->call);
+		fputc('\n', f);
+	}
+	for (size_t i = 0; i < s->ncopies; i++) {
+		const struct gpu_copy *c = &s->copies[i];
+
+		fprintf(f, "copy %d %d %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+			c->direction, c->pageable, c->synchronous, c->bytes, c->alone_ns, c->tiny,
+			c->untimed);
+		print_figure(f, &c->time);
+		print_figure(f, &c->delay);
+		print_figure(f, &c->call);
+		fputc('\n', f);
+	}
+	for (size_t i = 0; i < s->ncalls; i++) {
+		fprintf(f, "call %s %" PRIu64 " %u", s->calls[i].name, s->calls[i].failed,
+			s->calls[i].error);
+		print_figure(f, &s->calls[i].time);
+		fputc('\n', f);
+	}
+}
+
+static void print_rest(FILE *f, const struct gpu_summary *s)
+{
+	for (size_t i = 0; i < s->nstreams; i++) {
+		const struct gpu_stream *v = &s->streams[i];
+
+		fprintf(f, "stream %u.%u.%u.%u.%u %" PRIu64 " %" PRIu64 " %" PRIu64, v->ring,
+			v->generation, v->device, v->context, v->stream, v->kernels, v->copies,
+			v->sets);
+		fprintf(f, " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+			v->kernel_ns, v->copy_ns, v->queue_max, v->queue_ns, v->idle_ns);
+		print_figure(f, &v->delay);
+		fputc('\n', f);
+	}
+	for (size_t i = 0; i < s->nspans; i++) {
+		const struct gpu_span *v = &s->spans[i];
+
+		fprintf(f, "span %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+			v->name, v->count, v->total_ns, v->launch_ns, v->sync_ns, v->own_ns);
+		fprintf(f, " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64, v->busy_ns,
+			v->after_ns, v->launches, v->copy_bytes, v->cut);
+		print_figure(f, &v->delay);
+		fputc('\n', f);
+	}
+	fprintf(f, "sums %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+		s->records, s->activities, s->untimed, s->missing[0], s->missing[1], s->missing[2]);
+	for (size_t i = 0; i < s->nadvice; i++)
+		fprintf(f, "advice %s %s %" PRIu64 " %" PRIu64 "\n",
+			gpu_advice_name(s->advice[i].kind),
+			s->advice[i].name ? s->advice[i].name : "-", s->advice[i].cost_ns,
+			s->advice[i].save_ns);
+}
+
+enum { DEVICES = 1, IDLE = 2, BY_NAME = 4, REST = 8, ALL = 15 };
+
+static char *text_of(const struct gpu_summary *s, int what)
+{
+	char *text;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	assert_non_null(f);
+	if (what & DEVICES)
+		print_devices(f, s);
+	if (what & IDLE)
+		print_idle(f, s);
+	if (what & BY_NAME)
+		print_names(f, s);
+	if (what & REST)
+		print_rest(f, s);
+	fclose(f);
+	return text;
+}
+
+static uint64_t seed;
+
+static uint64_t below(uint64_t n)
+{
+	seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (seed >> 33) % n;
+}
+
+/* A program of two threads, two devices and four streams, in order of time; with what goes wrong
+ * (wrong) now and then. */
+static void make_program(uint64_t from_seed, int ticks, bool wrong)
+{
+	uint64_t done[4] = {0}, now = 1000000;
+
+	reset(NULL);
+	seed = from_seed;
+	gr__start(&list, QBPF_RING_CLOCK_MONOTONIC, 1000);
+	for (int i = 0; i < ticks; i++) {
+		uint32_t thread = (uint32_t)below(2), s = 2 * thread + (uint32_t)below(2);
+		uint64_t tick = now += 100 + below(3000), at = now + below(500), start, end;
+		uint32_t id = (uint32_t)(UINT32_MAX - 20 + 3 * i);
+
+		list.tid = 100 + thread;
+		list.device = thread;
+		list.context = 1 + thread;
+		list.stream = s;
+		gr__call(&list, COPY_ASYNC, id, at, at + 100);
+		start = at + 50 > done[s] ? at + 50 : done[s];
+		end = start + 200 + below(400);
+		gr__copy(&list, 1, below(10000), id, start, end);
+		at += 150;
+		gr__call(&list, LAUNCH, id + 1, at, at + 100);
+		start = (at > end ? at : end) + 10 + below(100);
+		end = start + below(1000);
+		if (!wrong || below(20))
+			gr__kernel(&list, below(2) ? SIGNAL : RISK, id + 1, start, end)->grid[0] =
+			    (uint32_t)below(3) + 1;
+		if (wrong && !below(20))
+			gr__kernel(&list, SIGNAL, id + 1, end, start - 1);
+		done[s] = end;
+		at += 200;
+		if (below(2)) {
+			uint64_t back = (at > end ? at : end) + below(50);
+
+			gr__call(&list, STREAM_SYNC, id + 2, at, back);
+			gr__sync(&list, 3, id + 2, at + 5, back);
+			at = back;
+		}
+		gr__span(&list, DECIDE, thread, 1, at + 10, at + 20 + below(100));
+		now = at + 200;
+		gr__span(&list, TICK, thread, 0, tick, now);
+	}
+}
+
+static void t_order(void **state)
+{
+	(void)state;
+	for (uint64_t program = 0; program < 10; program++) {
+		struct gpu_summary *s;
+		char *want;
+
+		make_program(program, 200, true);
+		s = run();
+		check_sums(s);
+		want = text_of(s, ALL);
+		gpu_summary__put(s);
+		assert_true(strlen(want) > 1000);
+		for (uint64_t k = 1; k <= 20; k++) {
+			char *got;
+
+			gr__shuffle(&list, program * 100 + k);
+			s = run();
+			got = text_of(s, ALL);
+			gpu_summary__put(s);
+			if (strcmp(got, want))
+				fail_msg("order makes a difference\n%s\n%s", want, got);
+			free(got);
+		}
+		free(want);
+	}
+}
+
+/* Settled bit by bit it comes to the same, but for what a part cannot see: how much of a queue there
+ * was before, and who was late across a border. */
+static void t_bit_by_bit(void **state)
+{
+	(void)state;
+	for (uint64_t program = 0; program < 10; program++) {
+		struct gpu_summary *s;
+		char *want, *got;
+		struct gpu *g;
+
+		make_program(program, 300, false);
+		s = run();
+		want = text_of(s, DEVICES | BY_NAME);
+		gpu_summary__put(s);
+		g = begin(0);
+		for (size_t i = 0; i < list.n; i++) {
+			const struct gr_item *it = &list.items[i];
+
+			if (it->ev.kind)
+				assert_int_equal(gpu__span(g, &it->ev), 0);
+			else
+				assert_int_equal(gpu__record(g, it->ring, &it->rec.head), 0);
+			/* All that ends before a tick begins is there when the tick has ended. */
+			if (it->ev.kind && it->ev.span == TICK && !(i % 7))
+				assert_int_equal(gpu__settle(g, it->ev.start_ns - 50), 0);
+		}
+		assert_int_equal(gpu__finish(g), 0);
+		s = gpu__summary(g);
+		check_sums(s);
+		assert_int_equal(s->waiting, 0);
+		assert_int_equal(s->late, 0);
+		got = text_of(s, DEVICES | BY_NAME);
+		if (strcmp(got, want))
+			fail_msg("parts make a difference\n%s\n%s", want, got);
+		gpu_summary__put(s);
+		gpu__free(g);
+		free(want);
+		free(got);
+	}
+}
+
+static void t_late(void **state)
+{
+	struct gpu *g = begin(0);
+	struct gpu_summary *s;
+
+	(void)state;
+	gr__call(&list, LAUNCH, 1, 1000, 1100);
+	gr__kernel(&list, SIGNAL, 1, 1200, 1300);
+	gr__call(&list, LAUNCH, 2, 5000, 5100);
+	gr__kernel(&list, SIGNAL, 2, 5200, 9000);
+	put_all(g);
+	assert_int_equal(gpu__settle(g, 6000), 0);
+	s = gpu__summary(g);
+	check_sums(s);
+	assert_int_equal(s->waiting, 1); /* the one that still runs */
+	assert_int_equal(s->kernels[0].time.count, 1);
+	assert_int_equal(s->devices[0].busy_ns, 100 + 800);
+	gpu_summary__put(s);
+	reset(NULL);
+	gr__kernel(&list, SIGNAL, 7, 1400, 1500);
+	put_all(g);
+	assert_int_equal(gpu__finish(g), 0);
+	s = gpu__summary(g);
+	check_sums(s);
+	assert_int_equal(s->late, 1);
+	assert_int_equal(s->kernels[0].time.count, 3);
+	assert_int_equal(s->kernels[0].time.total_ns, 100 + 3800 + 100);
+	assert_int_equal(s->devices[0].busy_ns, 100 + 3800);
+	assert_int_equal(s->kernels[0].delay.count, 2);
+	gpu_summary__put(s);
+	gpu__free(g);
+}
+
+/* A hundred thousand ticks in a quarter of a megabyte. */
+static void t_bounded(void **state)
+{
+	struct gpu *g = begin(1 << 18);
+	struct gpu_summary *s;
+	uint64_t kernels = 0;
+
+	(void)state;
+	for (int round = 0; round < 500; round++) {
+		make_program(7, 200, false);
+		for (size_t i = 0; i < list.n; i++) {
+			struct gr_item *it = &list.items[i];
+			uint64_t shift = 1000000ull * round;
+
+			if (it->rec.head.type == QBPF_RING_KERNEL) {
+				kernels++;
+				it->rec.kernel.start_ns += shift;
+				it->rec.kernel.end_ns += shift;
+			} else if (it->rec.head.type == QBPF_RING_COPY) {
+				it->rec.copy.start_ns += shift;
+				it->rec.copy.end_ns += shift;
+			} else if (it->rec.head.type == QBPF_RING_CALL) {
+				it->rec.call.start_ns += shift;
+				it->rec.call.end_ns += shift;
+			} else if (it->rec.head.type == QBPF_RING_SYNC) {
+				it->rec.sync.start_ns += shift;
+				it->rec.sync.end_ns += shift;
+			} else if (it->ev.kind) {
+				it->ev.start_ns += shift;
+				it->ev.end_ns += shift;
+			}
+		}
+		put_all(g);
+	}
+	assert_int_equal(gpu__finish(g), 0);
+	s = gpu__summary(g);
+	check_sums(s);
+	assert_int_equal(kernels, 100000);
+	assert_int_equal(s->kernels[0].time.count + s->kernels[1].time.count, kernels);
+	assert_int_equal(s->copies[0].time.count, kernels);
+	assert_int_equal(s->waiting, 0);
+	gpu_summary__put(s);
+	gpu__free(g);
+}
+
+/* Bytes of any kind as records and spans: it ends, and what is told holds together. */
+static void t_any(void **state)
+{
+	(void)state;
+	for (uint64_t round = 0; round < 300; round++) {
+		struct gpu *g = begin(1 << 16);
+		struct gpu_summary *s;
+
+		seed = round;
+		for (int i = 0; i < 400; i++) {
+			static const size_t sizes[] = {8,  88, 72, 64, 40, 48, 40,
+						       48, 48, 16, 24, 32, 24, 24};
+			uint64_t words[128];
+			uint16_t type = (uint16_t)below(15);
+			struct qbpf_ring_record *rec = (void *)words;
+			uint64_t mask = below(3) ? 0xfff : ~0ull;
+
+			for (size_t k = 0; k < 128; k++)
+				words[k] = (below(1ull << 31) << 33 ^ below(1ull << 31)) & mask;
+			rec->type = type;
+			rec->size = (uint16_t)(type < 14 ? sizes[type] : 64);
+			assert_int_equal(gpu__record(g, (uint32_t)below(3), rec), 0);
+			if (!below(4)) {
+				struct event ev = {.kind = EVENT_SPAN,
+						   .span = (uint32_t)below(5),
+						   .thread = (uint32_t)below(3),
+						   .depth = (uint16_t)below(4),
+						   .start_ns = words[1]};
+
+				ev.end_ns = ev.start_ns + below(2000);
+				assert_int_equal(gpu__span(g, &ev), 0);
+			}
+			if (!below(50))
+				assert_int_equal(gpu__settle(g, words[2]), 0);
+		}
+		assert_int_equal(gpu__finish(g), 0);
+		s = gpu__summary(g);
+		assert_non_null(s);
+		check_sums(s);
+		gpu_summary__put(s);
+		gpu__free(g);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup(t_nothing, reset),
+	    cmocka_unit_test_setup(t_launch, reset),
+	    cmocka_unit_test_setup(t_nested, reset),
+	    cmocka_unit_test_setup(t_overlap, reset),
+	    cmocka_unit_test_setup(t_idle, reset),
+	    cmocka_unit_test_setup(t_dependency, reset),
+	    cmocka_unit_test_setup(t_missing, reset),
+	    cmocka_unit_test_setup(t_again, reset),
+	    cmocka_unit_test_setup(t_graph, reset),
+	    cmocka_unit_test_setup(t_places, reset),
+	    cmocka_unit_test_setup(t_untimed, reset),
+	    cmocka_unit_test_setup(t_causality, reset),
+	    cmocka_unit_test_setup(t_drift, reset),
+	    cmocka_unit_test_setup(t_sync_copy, reset),
+	    cmocka_unit_test_setup(t_many, reset),
+	    cmocka_unit_test_setup(t_spans, reset),
+	    cmocka_unit_test_setup(t_queue, reset),
+	    cmocka_unit_test_setup(t_order, reset),
+	    cmocka_unit_test_setup(t_bit_by_bit, reset),
+	    cmocka_unit_test_setup(t_late, reset),
+	    cmocka_unit_test_setup(t_bounded, reset),
+	    cmocka_unit_test_setup(t_any, reset),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

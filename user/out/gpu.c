@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* gpu.c - words for what the GPU did. */
+#include "out/gpu.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "out/units.h"
+
+char *gpu_device__text(const struct gpu_summary *g, const struct gpu_device *d,
+		       char buf[GPU_DEVICE_TEXT])
+{
+	size_t n = (size_t)snprintf(buf, GPU_DEVICE_TEXT, "GPU %" PRIu32, d->device);
+	bool several = false;
+
+	for (size_t i = 0; i < g->ndevices; i++)
+		several |= g->devices[i].ring != d->ring;
+	if (several)
+		n += (size_t)snprintf(buf + n, GPU_DEVICE_TEXT - n, " of process %" PRIu32,
+				      d->ring + 1);
+	if (d->name)
+		snprintf(buf + n, GPU_DEVICE_TEXT - n, " (%.100s)", d->name);
+	return buf;
+}
+
+char *gpu_idle__text(const struct gpu_idle *i, char buf[GPU_IDLE_TEXT])
+{
+	static const char *const in[] = {"host late, in ", "host waited in ", "host was in "};
+	static const char *const other[] = {
+	    "asked for, not begun yet", "waited for an event of another stream", "cause not known"};
+
+	if (i->cause == GPU_IDLE_HOST && !i->name)
+		snprintf(buf, GPU_IDLE_TEXT, "host late, in no traced span");
+	else if (i->cause <= GPU_IDLE_CALL)
+		snprintf(buf, GPU_IDLE_TEXT, "%s%.200s", in[i->cause],
+			 i->name ? i->name : "a call without a name");
+	else
+		snprintf(buf, GPU_IDLE_TEXT, "%s", other[i->cause - GPU_IDLE_LAUNCH]);
+	return buf;
+}
+
+static void put_gap(const struct gpu_advice *a, char *buf, const char *cost, const char *of)
+{
+	char share[UNIT_TEXT], in[GPU_ADVICE_TEXT / 2];
+
+	unit__share(share, a->of_ns ? (double)a->cost_ns / (double)a->of_ns : 0);
+	if (a->kind == GPU_ADVICE_SYNC_GAP)
+		snprintf(in, sizeof(in), "had not returned from %.200s",
+			 a->name ? a->name : "a wait");
+	else
+		snprintf(in, sizeof(in), "was in %.200s and had not asked for more",
+			 a->name ? a->name : "no traced span");
+	snprintf(buf, GPU_ADVICE_TEXT,
+		 "GPU %" PRIu32 " idled %s (%s of %s, %" PRIu64 " gaps) while the host %s: %s",
+		 a->device, cost, share, of, a->count, in,
+		 a->kind == GPU_ADVICE_SYNC_GAP ? "ask for the next work before waiting"
+						: "launch earlier, or keep two ticks in flight");
+}
+
+char *gpu_advice__text(const struct gpu_advice *a, char buf[GPU_ADVICE_TEXT])
+{
+	char cost[UNIT_TEXT], of[UNIT_TEXT], save[UNIT_TEXT], bytes[UNIT_TEXT];
+	const char *name = a->name ? a->name : "(unnamed)";
+
+	unit__time(cost, a->cost_ns);
+	unit__time(of, a->of_ns);
+	unit__time(save, a->save_ns);
+	unit__bytes(bytes, a->bytes);
+	switch (a->kind) {
+	case GPU_ADVICE_SYNC_COPY:
+		snprintf(buf, GPU_ADVICE_TEXT,
+			 "%" PRIu64
+			 " synchronous copies (%s) held the host up for %s, and only copies "
+			 "ran for %s of it: asynchronous ones from pinned memory could run beside "
+			 "kernels, which saves %s at most",
+			 a->count, bytes, cost, of, save);
+		break;
+	case GPU_ADVICE_PAGEABLE:
+		snprintf(buf, GPU_ADVICE_TEXT,
+			 "%" PRIu64 " copies %s of pageable memory (%s) took %s%s%s%s", a->count,
+			 gpu_direction_name(a->direction), bytes, cost,
+			 a->save_ns == GPU_UNKNOWN ? "" : ": at the rate of the pinned ones ",
+			 a->save_ns == GPU_UNKNOWN ? ": pin it (cudaHostRegister, cudaMallocHost)"
+						   : save,
+			 a->save_ns == GPU_UNKNOWN ? "" : " less");
+		break;
+	case GPU_ADVICE_TINY:
+		snprintf(buf, GPU_ADVICE_TEXT,
+			 "%" PRIu64 " copies %s of %s or less took %s: put them together", a->count,
+			 gpu_direction_name(a->direction), bytes, cost);
+		break;
+	case GPU_ADVICE_LAUNCH_BOUND:
+		snprintf(buf, GPU_ADVICE_TEXT,
+			 "%" PRIu64
+			 " launches of %.200s took the host %s, the kernel itself %s: a CUDA "
+			 "graph or fewer, larger launches",
+			 a->count, name, cost, of);
+		break;
+	case GPU_ADVICE_FIRST_LAUNCH:
+		snprintf(buf, GPU_ADVICE_TEXT,
+			 "%" PRIu64
+			 " first launches took the host %s, warm ones of the same kernels take "
+			 "%s: launch each once before trading begins",
+			 a->count, cost, of);
+		break;
+	case GPU_ADVICE_FAILED:
+		snprintf(buf, GPU_ADVICE_TEXT,
+			 "%" PRIu64 " of %" PRIu64
+			 " calls of %.200s failed, the last with error %" PRIu32,
+			 a->count, a->of_ns, name, a->error);
+		break;
+	default:
+		put_gap(a, buf, cost, of);
+	}
+	return buf;
+}

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* page_gpu.c - the GPU's sections of a plain report. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "out/gpu.h"
+#include "out/grid.h"
+#include "out/units.h"
+
+struct columns {
+	struct grid *g;
+	size_t at;
+};
+
+static struct columns open_grid(const char *const *headings, size_t n)
+{
+	struct columns c = {grid__new(n), 0};
+
+	for (size_t i = 0; c.g && i < n; i++)
+		grid__put(c.g, i, headings[i]);
+	return c;
+}
+
+static void put(struct columns *c, const char *text)
+{
+	if (c->g)
+		grid__put(c->g, c->at++, text);
+}
+
+static void put_count(struct columns *c, uint64_t n)
+{
+	char buf[UNIT_TEXT];
+
+	put(c, unit__count(buf, n));
+}
+
+static void put_time(struct columns *c, uint64_t ns)
+{
+	char buf[UNIT_TEXT];
+
+	put(c, ns == GPU_UNKNOWN ? "-" : unit__time(buf, ns));
+}
+
+static void put_mean(struct columns *c, uint64_t total_ns, uint64_t count)
+{
+	char buf[UNIT_TEXT];
+
+	put(c, count ? unit__time(buf, (long double)total_ns / count) : "-");
+}
+
+static void put_share(struct columns *c, uint64_t part, uint64_t of)
+{
+	char buf[UNIT_TEXT];
+
+	put(c, of ? unit__share(buf, (double)part / (double)of) : "-");
+}
+
+static void write_grid(const struct page *p, struct columns *c)
+{
+	if (c->g) {
+		fputc('\n', p->f);
+		grid__write(c->g, p->f, p->width, p->utf8);
+	}
+	grid__free(c->g);
+}
+
+static size_t rows_of(size_t n, size_t most)
+{
+	return most && most < n ? most : n;
+}
+
+static void put_left(const struct page *p, size_t n, size_t shown, const char *what)
+{
+	if (n > shown)
+		fprintf(p->f, "(%zu more %s not shown)\n", n - shown, what);
+}
+
+static void put_devices(const struct page *p, const struct gpu_summary *g)
+{
+	char name[GPU_DEVICE_TEXT], a[UNIT_TEXT], b[UNIT_TEXT];
+
+	fputc('\n', p->f);
+	for (size_t i = 0; i < g->ndevices; i++) {
+		const struct gpu_device *d = &g->devices[i];
+		uint64_t all = d->to_ns - d->from_ns;
+		double of = all ? (double)all : 1;
+
+		page__text(p, gpu_device__text(g, d, name));
+		if (!d->activities) {
+			fputs(": nothing ran on it\n", p->f);
+			continue;
+		}
+		fprintf(p->f, ": busy %s of %s", unit__share(a, (double)d->busy_ns / of),
+			unit__time(b, all));
+		fprintf(p->f, " (kernels %s", unit__share(a, (double)d->compute_ns / of));
+		fprintf(p->f, ", copies %s", unit__share(a, (double)d->copy_ns / of));
+		fprintf(p->f, ", both at once %s)", unit__share(a, (double)d->overlap_ns / of));
+		fprintf(p->f, ", idle %s\n", unit__time(a, d->idle_ns));
+	}
+}
+
+static void put_kernels(const struct page *p, const struct gpu_summary *g, size_t most)
+{
+	static const char *const headings[] = {"kernel", "count",  "total", "min",
+					       "mean",	 "p50",	   "p99",   "max",
+					       "delay",	 "launch", "first", "grid"};
+	struct columns c = open_grid(headings, COUNT_OF(headings));
+	size_t n = rows_of(g->nkernels, most);
+	char shape[96];
+
+	for (size_t i = 0; c.g && i < n; i++) {
+		const struct gpu_kernel *k = &g->kernels[i];
+
+		c.at = 0;
+		put(&c, k->name);
+		put_count(&c, k->time.count);
+		put_time(&c, k->time.total_ns);
+		put_time(&c, k->time.min_ns);
+		put_mean(&c, k->time.total_ns, k->time.count);
+		put_time(&c, k->time.p50_ns);
+		put_time(&c, k->time.p99_ns);
+		put_time(&c, k->time.max_ns);
+		put_mean(&c, k->delay.total_ns, k->delay.count);
+		put_mean(&c, k->call.total_ns, k->call.count);
+		put_mean(&c, k->first_call_ns, k->first_calls);
+		snprintf(shape, sizeof(shape), "%s%ux%ux%u/%ux%ux%u", k->varies ? "<=" : "",
+			 k->grid[0], k->grid[1], k->grid[2], k->block[0], k->block[1], k->block[2]);
+		put(&c, k->graph ? "-" : shape);
+	}
+	write_grid(p, &c);
+	put_left(p, g->nkernels, n, "kernels");
+	fputs(
+	    "(means: delay from the launch's begin to the kernel's start; launch: the host's call; "
+	    "first: the first one in a process, not in launch)\n",
+	    p->f);
+}
+
+static void put_copies(const struct page *p, const struct gpu_summary *g)
+{
+	static const char *const headings[] = {"copy",	"count", "bytes",     "total",
+					       "rate",	"mean",	 "p99",	      "max",
+					       "delay", "alone", "host waits"};
+	struct columns c = open_grid(headings, COUNT_OF(headings));
+	char text[UNIT_TEXT + 8], name[96];
+
+	for (size_t i = 0; c.g && i < g->ncopies; i++) {
+		const struct gpu_copy *k = &g->copies[i];
+
+		c.at = 0;
+		snprintf(name, sizeof(name), "%s%s%s", gpu_direction_name(k->direction),
+			 k->pageable ? ", pageable" : "", k->synchronous ? ", synchronous" : "");
+		put(&c, name);
+		put_count(&c, k->time.count);
+		put(&c, unit__bytes(text, k->bytes));
+		put_time(&c, k->time.total_ns);
+		if (k->bytes_per_s == GPU_UNKNOWN) {
+			put(&c, "-");
+		} else {
+			unit__bytes(text, k->bytes_per_s);
+			put(&c, strcat(text, "/s"));
+		}
+		put_mean(&c, k->time.total_ns, k->time.count);
+		put_time(&c, k->time.p99_ns);
+		put_time(&c, k->time.max_ns);
+		put_mean(&c, k->delay.total_ns, k->delay.count);
+		put_time(&c, k->direction == GPU_MEMSET ? GPU_UNKNOWN : k->alone_ns);
+		put_time(&c, k->synchronous ? k->call.total_ns : GPU_UNKNOWN);
+	}
+	write_grid(p, &c);
+	fputs("(alone: without a kernel beside it on the device)\n", p->f);
+}
+
+static void put_streams(const struct page *p, const struct gpu_summary *g, size_t most)
+{
+	static const char *const headings[] = {"stream",     "kernels",	  "their time", "copies",
+					       "their time", "delay p50", "p99",	"idle",
+					       "queue mean", "max"};
+	struct columns c = open_grid(headings, COUNT_OF(headings));
+	size_t n = rows_of(g->nstreams, most);
+	char text[96];
+
+	for (size_t i = 0; c.g && i < n; i++) {
+		const struct gpu_stream *s = &g->streams[i];
+
+		c.at = 0;
+		snprintf(text, sizeof(text),
+			 "GPU %" PRIu32 " context %" PRIu32 " stream %" PRIu32 "%s", s->device,
+			 s->context, s->stream, s->null ? " (default)" : "");
+		put(&c, text);
+		put_count(&c, s->kernels);
+		put_time(&c, s->kernel_ns);
+		put_count(&c, s->copies + s->sets);
+		put_time(&c, s->copy_ns + s->set_ns);
+		put_time(&c, s->delay.p50_ns);
+		put_time(&c, s->delay.p99_ns);
+		put_time(&c, s->idle_ns);
+		snprintf(text, sizeof(text), "%.2f",
+			 s->to_ns > s->from_ns
+			     ? (double)s->queue_ns / (double)(s->to_ns - s->from_ns)
+			     : 0);
+		put(&c, text);
+		put_count(&c, s->queue_max);
+	}
+	write_grid(p, &c);
+	put_left(p, g->nstreams, n, "streams");
+}
+
+static void put_idle(const struct page *p, const struct gpu_summary *g, size_t most)
+{
+	static const char *const headings[] = {"idle GPU: why", "gaps", "total", "of its time",
+					       "longest"};
+
+	for (size_t i = 0; i < g->ndevices; i++) {
+		const struct gpu_device *d = &g->devices[i];
+		size_t n = rows_of(d->nidle, most);
+		char text[GPU_IDLE_TEXT], name[GPU_DEVICE_TEXT];
+		struct columns c;
+
+		if (!n)
+			continue;
+		if (g->ndevices > 1) {
+			fputc('\n', p->f);
+			page__text(p, gpu_device__text(g, d, name));
+		}
+		c = open_grid(headings, COUNT_OF(headings));
+		for (size_t k = 0; c.g && k < n; k++) {
+			c.at = 0;
+			put(&c, gpu_idle__text(&d->idle[k], text));
+			put_count(&c, d->idle[k].gaps);
+			put_time(&c, d->idle[k].total_ns);
+			put_share(&c, d->idle[k].total_ns, d->to_ns - d->from_ns);
+			put_time(&c, d->idle[k].max_ns);
+		}
+		write_grid(p, &c);
+		put_left(p, d->nidle, n, "causes");
+	}
+}
+
+static void put_spans(const struct page *p, const struct gpu_summary *g, size_t most)
+{
+	static const char *const headings[] = {"span, each",  "count",	  "mean",     "own",
+					       "in launches", "in waits", "GPU busy", "GPU after",
+					       "launches",    "copied"};
+	struct columns c = open_grid(headings, COUNT_OF(headings));
+	size_t n = rows_of(g->nspans, most);
+	char text[UNIT_TEXT];
+
+	if (!n) {
+		grid__free(c.g);
+		return;
+	}
+	for (size_t i = 0; c.g && i < n; i++) {
+		const struct gpu_span *s = &g->spans[i];
+
+		c.at = 0;
+		put(&c, s->name);
+		put_count(&c, s->count);
+		put_mean(&c, s->total_ns, s->count);
+		put_mean(&c, s->own_ns, s->count);
+		put_mean(&c, s->launch_ns, s->count);
+		put_mean(&c, s->sync_ns, s->count);
+		put_mean(&c, s->busy_ns, s->count);
+		put_mean(&c, s->after_ns, s->count);
+		snprintf(text, sizeof(text), "%.1f",
+			 s->count ? (double)s->launches / (double)s->count : 0);
+		put(&c, text);
+		put(&c, unit__bytes(text, s->count ? s->copy_bytes / s->count : 0));
+	}
+	write_grid(p, &c);
+	put_left(p, g->nspans, n, "spans");
+	fputs("(mean = own + in launches + in waits; GPU busy: what it asked for ran meanwhile, "
+	      "GPU after: when it had ended)\n",
+	      p->f);
+}
+
+static void put_advice(const struct page *p, const struct gpu_summary *g)
+{
+	char text[GPU_ADVICE_TEXT];
+
+	if (g->nadvice)
+		fputs("\nadvice\n", p->f);
+	for (size_t i = 0; i < g->nadvice; i++) {
+		fputs("  * ", p->f);
+		page__text(p, gpu_advice__text(&g->advice[i], text));
+		fputc('\n', p->f);
+	}
+}
+
+static void put_line(const struct page *p, uint64_t n, const char *what)
+{
+	if (n)
+		fprintf(p->f, "  %s: %" PRIu64 "\n", what, n);
+}
+
+static void put_outside(const struct page *p, const struct gpu_summary *g)
+{
+	char a[UNIT_TEXT], b[UNIT_TEXT];
+
+	if (g->clock_change_ns)
+		fprintf(p->f,
+			"\nGPU times drift against the host's: their error changed by %s or more",
+			unit__time(a, g->clock_change_ns));
+	else if (g->clock_error_ns != GPU_UNKNOWN)
+		fprintf(p->f, "\nGPU times are right to within %s",
+			unit__time(a, g->clock_error_ns));
+	else
+		fputs("\nhow right GPU times are, nothing tells", p->f);
+	if (g->converted)
+		fprintf(p->f, " (converted from CUPTI's clock to within %s)",
+			unit__time(b, g->convert_error_ns));
+	fputc('\n', p->f);
+	if (g->untimed || g->late || g->waiting || g->dropped || g->overflow ||
+	    g->unknown_records || g->missing[GPU_NO_CALL] || g->missing[GPU_NO_ACTIVITY])
+		fputs("not in all of these figures:\n", p->f);
+	put_line(p, g->untimed, "activities whose times cannot be");
+	put_line(p, g->missing[GPU_NO_CALL], "activities without the API call that asked for them");
+	put_line(
+	    p, g->missing[GPU_NO_ACTIVITY],
+	    "launches, copies or memsets that nothing came of (captured into a graph, or lost)");
+	put_line(p, g->dropped, "records that CUPTI dropped");
+	put_line(p, g->late, "activities that came too late to be put into the order of time");
+	put_line(p, g->waiting, "activities that have just come");
+	put_line(p, g->overflow, "records for which a table had no room");
+	put_line(p, g->unknown_records, "records of types that this qbpf does not know");
+}
+
+void page__gpu(const struct page *p, const struct gpu_summary *g, size_t most)
+{
+	put_devices(p, g);
+	if (g->nkernels)
+		put_kernels(p, g, most);
+	if (g->ncopies)
+		put_copies(p, g);
+	if (g->nstreams)
+		put_streams(p, g, most);
+	put_idle(p, g, most);
+	put_spans(p, g, most);
+	put_advice(p, g);
+	put_outside(p, g);
+}
