@@ -88,12 +88,40 @@ class Slice:
         self.flows, self.parent, self.end = flows, parent, None
 
 
+class Stage:
+    """A GpuRenderStageEvent with what its ids lead to. `dur` is None when it has none."""
+
+    def __init__(self, time, m, interned):
+        specs, kernels = interned[24], interned[1000]
+        self.id, self.start, self.dur = m[1][0], time, m.get(2, [None])[0]
+        self.gpu = m[11][0]
+        check(m[13][0] in specs and m[14][0] in specs, "a queue or stage that was not sent")
+        self.queue, self.stage = text(specs[m[13][0]], 2), text(specs[m[14][0]], 2)
+        self.queue_iid, self.category = m[13][0], specs[m[14][0]][4][0]
+        context = interned[23][m[5][0]]
+        equal(context[3][0], 4, "the API of a context")
+        self.pid = context[2][0]
+        self.name = text(interned[2][m[20][0]], 2)
+        self.symbol = None
+        if 19 in m:
+            self.symbol = text(kernels[m[19][0]], 2)
+            equal(text(kernels[m[19][0]], 3), self.name, "demangled name")
+        launch = message(m[21][0])
+        dim = lambda n: tuple(message(launch[n][0])[i][0] for i in (1, 2, 3)) if n in launch else None  # noqa: E731
+        self.grid, self.block = dim(1), dim(2)
+        args = [message(a) for a in launch.get(3, [])]
+        self.args = {text(a, 2): a[4][0] for a in args}
+        self.extra = {text(message(x), 1): text(message(x), 2) for x in m.get(6, [])}
+
+
 class Perfetto:
-    """packets, tracks (by uuid), slices, instants, counters: as trace_processor would have them."""
+    """packets, tracks (by uuid), slices, instants, counters: as trace_processor would have them; stages
+    of the GPU, and `gpus`: their names."""
 
     def __init__(self, data):
         self.packets = list(self._packets(data, 0))
         self.tracks, self.slices, self.instants, self.counters, self.flows = {}, [], [], [], {}
+        self.stages, self.gpus = [], []
         events = self._tokenize()
         events.sort(key=lambda e: e[0])  # stable
         for event in events:
@@ -134,15 +162,22 @@ class Perfetto:
             sequence, flags = m[10][0], m.get(13, [0])[0]
             check(sequence > 0, "a packet without a sequence")
             if flags & 1:
-                state[sequence] = {"names": {}, "defaults": message(m[59][0])}
+                state[sequence] = {"names": {}, "defaults": message(m[59][0]),
+                                   "gpu": {n: {} for n in (2, 23, 24, 1000)}}
             else:
                 check(sequence in state, f"sequence {sequence} has no beginning")
                 equal(flags, 2, "sequence flags")
             s = state[sequence]
             equal(s["defaults"][58][0], 3, "default clock")
-            for entry in message(m[12][0])[2] if 12 in m else []:
-                name = message(entry)
-                s["names"][name[1][0]] = text(name, 2)
+            for number, entry in fields(m[12][0]) if 12 in m else []:
+                thing = message(entry)
+                if number == 2:
+                    s["names"][thing[1][0]] = text(thing, 2)
+                s["gpu"][number][thing[1][0]] = thing
+            if 128 in m:
+                self.gpus = [text(message(g), 1) for g in message(m[128][0])[1]]
+            if 53 in m:
+                self.stages.append(Stage(m[8][0], message(m[53][0]), s["gpu"]))
             if 60 in m:
                 track = Track(message(m[60][0]))
                 known = self.tracks.setdefault(track.uuid, track)
@@ -182,6 +217,7 @@ class Perfetto:
         if kind == 1:
             check(name is not None, "a span without a name")
             track.stack.append(Slice(track, name, time, self._args(e), ids, parent))
+            track.stack[-1].submits = message(e[3000][0])[1] if 3000 in e else []
             check(len(track.stack) <= 512, "a track of more than 512 levels")
             self.slices.append(track.stack[-1])
         elif kind == 2:

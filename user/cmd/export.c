@@ -12,7 +12,7 @@
 #include "log.h"
 #include "out/export.h"
 
-enum { CODE_BY = 256, CODE_SPAN, CODE_THREAD, CODE_FROM, CODE_TO };
+enum { CODE_BY = 256, CODE_SPAN, CODE_THREAD, CODE_FROM, CODE_TO, CODE_GPU_TRACKS };
 
 static const struct option longs[] = {
     {"format", required_argument, NULL, 'f'},
@@ -22,6 +22,7 @@ static const struct option longs[] = {
     {"thread", required_argument, NULL, CODE_THREAD},
     {"from", required_argument, NULL, CODE_FROM},
     {"to", required_argument, NULL, CODE_TO},
+    {"gpu-tracks", no_argument, NULL, CODE_GPU_TRACKS},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -38,6 +39,7 @@ static const char help[] =
     "      --thread TID|GLOB only this thread, or threads of such names\n"
     "      --from TIME       only what ends at TIME or later: 2, 1.5s, 20ms, 7us, 9ns\n"
     "      --to TIME         after the recording's begin, or begins by then\n"
+    "      --gpu-tracks      perfetto: the GPU's streams as plain tracks, not as render stages\n"
     "  -h, --help            this text\n";
 
 struct export_args {
@@ -107,6 +109,9 @@ static int take_option(struct export_args *a, int code, const char *arg)
 	case CODE_TO:
 		a->has_to = true;
 		return parse_time(arg, &a->to_ns);
+	case CODE_GPU_TRACKS:
+		a->opts.gpu_tracks = true;
+		return 0;
 	case 'h':
 		a->help = true;
 		return 0;
@@ -166,6 +171,14 @@ static void tell(const struct export_args *a, const struct trace_info *info)
 	if (n->left_out)
 		log_warn("%llu events left out, for which %s has no place",
 			 (unsigned long long)n->left_out, export__format_name(a->format));
+	if (n->gpu_left_out)
+		log_warn("%llu records of the GPU left out, for which %s has no place",
+			 (unsigned long long)n->gpu_left_out, export__format_name(a->format));
+	if (n->untimed)
+		log_warn(
+		    "%llu GPU activities have no possible times: they are shown where they were "
+		    "asked for, without a duration",
+		    (unsigned long long)n->untimed);
 }
 
 static int export(struct export_args *a, struct err *e)

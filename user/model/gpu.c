@@ -329,7 +329,7 @@ static int graph(struct gpu *g, uint32_t ring, const struct qbpf_ring_graph *r)
 }
 
 /* CUpti_ActivityMemcpyKind: 3 .. 7 are those with arrays. */
-static enum gpu_direction direction_of(uint8_t kind)
+enum gpu_direction gpu_direction_of(uint8_t kind)
 {
 	static const uint8_t directions[] = {
 	    GPU_OTHER,	   GPU_TO_DEVICE, GPU_TO_HOST,	 GPU_TO_DEVICE, GPU_TO_HOST, GPU_ON_DEVICE,
@@ -355,7 +355,7 @@ static int copy(struct gpu *g, uint32_t ring, const struct qbpf_ring_copy *c)
 			     .device = c->device,
 			     .context = c->context,
 			     .stream = c->stream,
-			     .row = direction_of(c->kind) * 4u + pageable * 2u + synchronous,
+			     .row = gpu_direction_of(c->kind) * 4u + pageable * 2u + synchronous,
 			     .ring = (uint16_t)ring,
 			     .type = QBPF_RING_COPY,
 			     .synchronous = synchronous});

@@ -129,6 +129,8 @@ enum gpu_direction {
 	GPU_DIRECTIONS
 };
 const char *gpu_direction_name(enum gpu_direction d);
+/* Of a CUpti_ActivityMemcpyKind. */
+enum gpu_direction gpu_direction_of(uint8_t kind);
 
 /* All copies of one direction, kind of host memory and way of calling. */
 struct gpu_copy {

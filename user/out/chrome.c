@@ -15,20 +15,8 @@
 
 #include "model/id_map.h"
 #include "model/lanes.h"
-#include "out/export_impl.h"
-#include "out/scribe.h"
+#include "out/chrome_impl.h"
 #include "qbpf/abi.h"
-
-struct chrome {
-	struct exporter *x;
-	struct scribe s;
-	uint64_t zero_ns;
-	uint32_t *tids;	 /* by thread: as shown */
-	bool *described; /* by thread */
-	uint64_t async;	 /* ids given out */
-	uint64_t keyed;
-	bool any;
-};
 
 /* Rows are known by tid alone: a thread whose tid was another's before gets a made-up one. */
 static int choose_tids(struct chrome *c)
@@ -52,14 +40,14 @@ static int choose_tids(struct chrome *c)
 
 /* --- parts of an event --------------------------------------------------------------------------- */
 
-static void begin_event(struct chrome *c, const char *phase)
+void chrome__begin(struct chrome *c, const char *phase)
 {
 	scribe__text(&c->s, c->any ? ",\n{\"ph\":\"" : "\n{\"ph\":\"");
 	scribe__text(&c->s, phase);
 	c->any = true;
 }
 
-static void put_row(struct chrome *c, uint32_t pid, uint32_t tid)
+void chrome__row(struct chrome *c, uint32_t pid, uint32_t tid)
 {
 	scribe__text(&c->s, ",\"pid\":");
 	scribe__u64(&c->s, pid);
@@ -69,10 +57,10 @@ static void put_row(struct chrome *c, uint32_t pid, uint32_t tid)
 
 static void put_thread(struct chrome *c, uint32_t thread)
 {
-	put_row(c, export__pid(c->x->info->threads[thread].tgid), c->tids[thread]);
+	chrome__row(c, export__pid(c->x->info->threads[thread].tgid), c->tids[thread]);
 }
 
-static void put_time(struct chrome *c, uint64_t ns)
+void chrome__time(struct chrome *c, uint64_t ns)
 {
 	scribe__text(&c->s, ",\"ts\":");
 	scribe__us(&c->s, (int64_t)(ns - c->zero_ns));
@@ -89,7 +77,7 @@ static int put_name(struct chrome *c, uint32_t span)
 	return 0;
 }
 
-static void put_async_id(struct chrome *c, uint64_t id)
+void chrome__id(struct chrome *c, uint64_t id)
 {
 	char text[32];
 
@@ -128,32 +116,31 @@ static void put_notes(struct chrome *c, const struct event *ev)
 		scribe__text(&c->s, "}");
 }
 
-static void end_event(struct chrome *c)
+void chrome__end(struct chrome *c)
 {
 	scribe__text(&c->s, "}");
 }
 
 /* process_name, thread_name */
-static int put_label(struct chrome *c, const char *what, uint32_t pid, uint32_t tid,
-		     const char *text)
+int chrome__label(struct chrome *c, const char *what, uint32_t pid, uint32_t tid, const char *text)
 {
 	char *json = export__json(text);
 
 	if (!json)
 		return exporter__no_memory(c->x);
-	begin_event(c, "M\",\"name\":\"");
+	chrome__begin(c, "M\",\"name\":\"");
 	scribe__text(&c->s, what);
 	scribe__text(&c->s, "\"");
-	put_row(c, pid, tid);
+	chrome__row(c, pid, tid);
 	scribe__text(&c->s, ",\"args\":{\"name\":");
 	scribe__text(&c->s, json);
 	scribe__text(&c->s, "}");
-	end_event(c);
+	chrome__end(c);
 	free(json);
 	return 0;
 }
 
-static int describe(struct chrome *c, uint32_t thread)
+int chrome__describe(struct chrome *c, uint32_t thread)
 {
 	const struct trace_thread *t = &c->x->info->threads[thread];
 	const struct trace_process *proc = exporter__process(c->x, thread);
@@ -165,14 +152,14 @@ static int describe(struct chrome *c, uint32_t thread)
 		return 0;
 	c->described[thread] = true;
 	if (proc)
-		err = put_label(c, "process_name", pid, c->tids[thread], proc->comm);
+		err = chrome__label(c, "process_name", pid, c->tids[thread], proc->comm);
 	if (err)
 		return err;
 	if (c->tids[thread] == t->tid)
-		return put_label(c, "thread_name", pid, t->tid, t->name);
+		return chrome__label(c, "thread_name", pid, t->tid, t->name);
 	if (asprintf(&name, "%s (tid %u again)", t->name, t->tid) < 0)
 		return exporter__no_memory(c->x);
-	err = put_label(c, "thread_name", pid, c->tids[thread], name);
+	err = chrome__label(c, "thread_name", pid, c->tids[thread], name);
 	free(name);
 	return err;
 }
@@ -181,25 +168,25 @@ static int describe(struct chrome *c, uint32_t thread)
 
 static int put_nested(struct chrome *c, const struct event *ev)
 {
-	begin_event(c, "X\",\"cat\":\"span\"");
+	chrome__begin(c, "X\",\"cat\":\"span\"");
 	put_thread(c, ev->thread);
-	put_time(c, ev->start_ns);
+	chrome__time(c, ev->start_ns);
 	scribe__text(&c->s, ",\"dur\":");
 	scribe__us(&c->s, (int64_t)event_ns(ev));
 	put_notes(c, ev);
 	if (put_name(c, ev->span))
 		return -ENOMEM;
-	end_event(c);
+	chrome__end(c);
 	return 0;
 }
 
 static int put_half(struct chrome *c, const struct event *ev, const char *head, uint64_t at_ns,
 		    uint32_t thread, uint64_t id)
 {
-	begin_event(c, head);
-	put_async_id(c, id);
+	chrome__begin(c, head);
+	chrome__id(c, id);
 	put_thread(c, thread);
-	put_time(c, at_ns);
+	chrome__time(c, at_ns);
 	return put_name(c, ev->span);
 }
 
@@ -213,20 +200,20 @@ static int put_async(struct chrome *c, const struct event *ev, bool keyed)
 	if (err)
 		return err;
 	put_notes(c, ev);
-	end_event(c);
+	chrome__end(c);
 	c->x->counts.spans++;
 	c->x->counts.overlapping += !keyed;
 	err = put_half(c, ev, keyed ? "e\",\"cat\":\"keyed\"" : "e\",\"cat\":\"overlapping\"",
 		       ev->start_ns + event_ns(ev), ev->thread, id);
-	end_event(c);
+	chrome__end(c);
 	return err;
 }
 
 static int put_instant(struct chrome *c, const struct event *ev)
 {
-	begin_event(c, "i\",\"cat\":\"instant\",\"s\":\"t\"");
+	chrome__begin(c, "i\",\"cat\":\"instant\",\"s\":\"t\"");
 	put_thread(c, ev->thread);
-	put_time(c, ev->start_ns);
+	chrome__time(c, ev->start_ns);
 	return put_name(c, ev->span);
 }
 
@@ -243,12 +230,12 @@ static int put_value(struct chrome *c, const struct event *ev)
 		scribe__text(&c->s, ",\"args\":{\"value\":\"");
 		scribe__text(&c->s, isnan(value) ? "NaN" : value > 0 ? "infinity" : "-infinity");
 		scribe__text(&c->s, "\"}");
-		end_event(c);
+		chrome__end(c);
 		return err;
 	}
-	begin_event(c, "C\",\"cat\":\"value\"");
+	chrome__begin(c, "C\",\"cat\":\"value\"");
 	put_thread(c, ev->thread);
-	put_time(c, ev->start_ns);
+	chrome__time(c, ev->start_ns);
 	scribe__text(&c->s, ",\"args\":{\"value\":");
 	if (real)
 		scribe__double(&c->s, value);
@@ -256,14 +243,14 @@ static int put_value(struct chrome *c, const struct event *ev)
 		scribe__i64(&c->s, (int64_t)ev->arg);
 	scribe__text(&c->s, "}");
 	err = put_name(c, ev->span);
-	end_event(c);
+	chrome__end(c);
 	return err;
 }
 
 static int on_step(void *ctx, enum nest_step step, const struct event *ev, uint32_t level)
 {
 	struct chrome *c = ctx;
-	int err = step == NEST_END ? 0 : describe(c, ev->thread);
+	int err = step == NEST_END ? 0 : chrome__describe(c, ev->thread);
 
 	(void)level;
 	if (err)
@@ -279,7 +266,7 @@ static int on_step(void *ctx, enum nest_step step, const struct event *ev, uint3
 		if (ev->kind == EVENT_VALUE)
 			return put_value(c, ev);
 		err = put_instant(c, ev);
-		end_event(c);
+		chrome__end(c);
 		return err;
 	case NEST_APART:
 		break;
@@ -303,36 +290,37 @@ static int on_keyed(void *ctx, const struct event *ev)
 	err = put_async(c, ev, true);
 	if (err || ev->kind == EVENT_OPEN || !exporter__beginner(c->x, ev, &beginner))
 		return err ? err : c->s.err;
-	err = describe(c, beginner);
+	err = chrome__describe(c, beginner);
 	if (!err)
 		err = put_half(c, ev, "s\",\"cat\":\"keyed\"", ev->start_ns, beginner, c->async);
-	end_event(c);
+	chrome__end(c);
 	if (!err)
 		err = put_half(c, ev, "f\",\"bp\":\"e\",\"cat\":\"keyed\"",
 			       ev->start_ns + event_ns(ev), ev->thread, c->async);
-	end_event(c);
+	chrome__end(c);
 	return err;
 }
 
 /* --- losses -------------------------------------------------------------------------------------- */
 
-static int put_loss(struct chrome *c, const struct trace_loss *loss, uint32_t pid, uint32_t tid)
+static int put_loss(struct chrome *c, const struct trace_loss *loss, const char *of, uint32_t pid,
+		    uint32_t tid)
 {
 	uint64_t ns = loss->to_ns > loss->from_ns ? loss->to_ns - loss->from_ns : 0;
 	char *name, *json;
 
-	if (asprintf(&name, "%s: %" PRIu64 " %s", exporter__span_name(c->x, loss->span),
-		     loss->lost ? loss->lost : loss->skipped, loss->lost ? "lost" : "left out") < 0)
+	if (asprintf(&name, "%s: %" PRIu64 " %s", of, loss->lost ? loss->lost : loss->skipped,
+		     loss->lost ? "lost" : "left out") < 0)
 		return exporter__no_memory(c->x);
 	json = export__json(name);
 	free(name);
 	if (!json)
 		return exporter__no_memory(c->x);
-	begin_event(c, "X\",\"cat\":\"lost\",\"name\":");
+	chrome__begin(c, "X\",\"cat\":\"lost\",\"name\":");
 	scribe__text(&c->s, json);
 	free(json);
-	put_row(c, pid, tid);
-	put_time(c, loss->from_ns);
+	chrome__row(c, pid, tid);
+	chrome__time(c, loss->from_ns);
 	scribe__text(&c->s, ",\"dur\":");
 	scribe__us(&c->s, (int64_t)ns);
 	scribe__text(&c->s, ",\"args\":{\"lost\":");
@@ -340,7 +328,7 @@ static int put_loss(struct chrome *c, const struct trace_loss *loss, uint32_t pi
 	scribe__text(&c->s, ",\"left_out_on_purpose\":");
 	scribe__u64(&c->s, loss->skipped);
 	scribe__text(&c->s, "}");
-	end_event(c);
+	chrome__end(c);
 	return 0;
 }
 
@@ -349,21 +337,21 @@ static int put_losses(struct chrome *c)
 	const struct trace_info *info = c->x->info;
 	uint32_t pid = export__pid(info->nprocesses ? info->processes[0].tgid : 0), lane;
 	struct lanes *lanes = lanes__new();
+	struct trace_loss loss;
+	const char *of;
+	size_t at = 0;
 	bool fresh;
 	int err = 0;
 
-	for (size_t i = 0; lanes && i < info->nlosses && !err; i++) {
-		const struct trace_loss *loss = &info->losses[i];
-		uint64_t end_ns = loss->to_ns > loss->from_ns ? loss->to_ns : loss->from_ns;
+	while (lanes && !err && exporter__next_loss(c->x, &at, &loss, &of)) {
+		uint64_t end_ns = loss.to_ns > loss.from_ns ? loss.to_ns : loss.from_ns;
 
-		if (!exporter__wants_loss(c->x, loss))
-			continue;
-		err = lanes__take(lanes, loss->from_ns, end_ns, &lane, &fresh);
-		lane += EXPORT_MADE_UP_ID + (uint32_t)info->nthreads;
+		err = lanes__take(lanes, loss.from_ns, end_ns, &lane, &fresh);
+		lane += c->next_row; /* nothing comes after these */
 		if (!err && fresh)
-			err = put_label(c, "thread_name", pid, lane, "not in this trace");
+			err = chrome__label(c, "thread_name", pid, lane, "not in this trace");
 		if (!err)
-			err = put_loss(c, loss, pid, lane);
+			err = put_loss(c, &loss, of, pid, lane);
 	}
 	if (!lanes)
 		err = exporter__no_memory(c->x);
@@ -409,6 +397,8 @@ static int put_all(struct chrome *c)
 	if (!err && c->keyed)
 		err = exporter__each(c->x, on_keyed, c);
 	if (!err)
+		err = chrome__gpu(c);
+	if (!err)
 		err = put_losses(c);
 	return err ? err : put_end(c);
 }
@@ -423,6 +413,7 @@ int export_chrome(struct exporter *x)
 	c->x = x;
 	c->s.f = x->out;
 	c->zero_ns = exporter__zero_ns(x);
+	c->next_row = EXPORT_MADE_UP_ID + (uint32_t)x->info->nthreads;
 	c->tids = calloc(x->info->nthreads + 1, sizeof(*c->tids));
 	c->described = calloc(x->info->nthreads + 1, sizeof(*c->described));
 	err = c->tids && c->described ? put_all(c) : exporter__no_memory(x);

@@ -16,15 +16,16 @@ struct format {
 	const char *name;
 	const char *suffix;
 	int (*write)(struct exporter *x);
+	bool gpu; /* has a place for what the GPU did */
 };
 
 static const struct format formats[EXPORT_FORMATS] = {
-    [EXPORT_PERFETTO] = {"perfetto", ".pftrace", export_perfetto},
-    [EXPORT_CHROME] = {"chrome", ".json", export_chrome},
-    [EXPORT_SPEEDSCOPE] = {"speedscope", ".speedscope.json", export_speedscope},
-    [EXPORT_FOLDED] = {"folded", ".folded", export_folded},
-    [EXPORT_CSV] = {"csv", ".csv", export_csv},
-    [EXPORT_HGRM] = {"hgrm", ".hgrm", export_hgrm},
+    [EXPORT_PERFETTO] = {"perfetto", ".pftrace", export_perfetto, true},
+    [EXPORT_CHROME] = {"chrome", ".json", export_chrome, true},
+    [EXPORT_SPEEDSCOPE] = {"speedscope", ".speedscope.json", export_speedscope, false},
+    [EXPORT_FOLDED] = {"folded", ".folded", export_folded, false},
+    [EXPORT_CSV] = {"csv", ".csv", export_csv, true},
+    [EXPORT_HGRM] = {"hgrm", ".hgrm", export_hgrm, false},
 };
 
 int export__parse_format(const char *name, enum export_format *f)
@@ -71,19 +72,26 @@ const char *exporter__fit_name(struct exporter *x, uint32_t span, export_name ma
 	return x->names[span];
 }
 
-/* A pid can be reused too: the last process of that id that had begun when the thread did. */
-const struct trace_process *exporter__process(const struct exporter *x, uint32_t thread)
+/* A pid can be reused too: the last process of that id that had begun by then, else the first. */
+size_t exporter__process_at(const struct exporter *x, uint32_t tgid, uint64_t ns)
 {
-	const struct trace_thread *t = &x->info->threads[thread];
-	const struct trace_process *best = NULL;
+	size_t best = x->info->nprocesses;
 
 	for (size_t i = 0; i < x->info->nprocesses; i++) {
 		const struct trace_process *p = &x->info->processes[i];
 
-		if (p->tgid == t->tgid && (!best || p->start_ns <= t->start_ns))
-			best = p;
+		if (p->tgid == tgid && (best == x->info->nprocesses || p->start_ns <= ns))
+			best = i;
 	}
 	return best;
+}
+
+const struct trace_process *exporter__process(const struct exporter *x, uint32_t thread)
+{
+	const struct trace_thread *t = &x->info->threads[thread];
+	size_t at = exporter__process_at(x, t->tgid, t->start_ns);
+
+	return at < x->info->nprocesses ? &x->info->processes[at] : NULL;
 }
 
 static int compare_threads(const struct trace_thread *a, const struct trace_thread *b)
@@ -116,11 +124,11 @@ static int sort_by_tid(struct exporter *x)
 }
 
 /* A tid that is reused is several threads: the last that was there, else the first that came. */
-bool exporter__beginner(const struct exporter *x, const struct event *ev, uint32_t *thread)
+bool exporter__thread(const struct exporter *x, uint32_t tgid, uint32_t tid, uint64_t ns,
+		      uint32_t *thread)
 {
 	const struct trace_thread *threads = x->info->threads, *t;
-	const struct trace_thread want = {
-	    .tgid = threads[ev->thread].tgid, .tid = ev->begin_tid, .start_ns = ev->start_ns};
+	const struct trace_thread want = {.tgid = tgid, .tid = tid, .start_ns = ns};
 	size_t lo = 0, hi = x->info->nthreads;
 
 	/* How many do not come after it. */
@@ -134,12 +142,19 @@ bool exporter__beginner(const struct exporter *x, const struct event *ev, uint32
 	}
 	for (size_t i = lo ? lo - 1 : 0; i <= lo && i < x->info->nthreads; i++) {
 		t = &threads[x->by_tid[i]];
-		if (t->tgid != want.tgid || t->tid != want.tid)
+		if (t->tgid != tgid || t->tid != tid)
 			continue;
 		*thread = x->by_tid[i];
-		return *thread != ev->thread;
+		return true;
 	}
 	return false;
+}
+
+bool exporter__beginner(const struct exporter *x, const struct event *ev, uint32_t *thread)
+{
+	return exporter__thread(x, x->info->threads[ev->thread].tgid, ev->begin_tid, ev->start_ns,
+				thread) &&
+	       *thread != ev->thread;
 }
 
 uint64_t exporter__zero_ns(const struct exporter *x)
@@ -218,6 +233,42 @@ bool exporter__wants_loss(const struct exporter *x, const struct trace_loss *los
 		return false;
 	return (!loss->span || x->spans[loss->span]) && loss->to_ns >= x->o->from_ns &&
 	       (!x->o->to_ns || loss->from_ns <= x->o->to_ns);
+}
+
+static const char *gpu_loss_name(const struct trace_gpu_loss *loss)
+{
+	static const char *const names[GPU_LOST_N] = {
+	    [GPU_LOST_RING] = "GPU records, the ring was full",
+	    [GPU_LOST_CUPTI] = "GPU records, dropped by CUPTI",
+	    [GPU_LOST_BUFFERS] = "GPU records, no buffer was left",
+	    [GPU_LOST_BROKEN] = "GPU records that cannot be read",
+	    [GPU_LOST_DISK] = "GPU records, the disk was full",
+	};
+
+	return loss->reason < GPU_LOST_N ? names[loss->reason] : "GPU records";
+}
+
+bool exporter__next_loss(const struct exporter *x, size_t *at, struct trace_loss *loss,
+			 const char **name)
+{
+	const struct trace_info *info = x->info;
+
+	while (*at < info->nlosses) {
+		*loss = info->losses[(*at)++];
+		*name = exporter__span_name(x, loss->span);
+		if (exporter__wants_loss(x, loss))
+			return true;
+	}
+	while (*at - info->nlosses < info->ngpu_losses) {
+		const struct trace_gpu_loss *g = &info->gpu_losses[(*at)++ - info->nlosses];
+
+		*loss =
+		    (struct trace_loss){.from_ns = g->from_ns, .to_ns = g->to_ns, .lost = g->lost};
+		*name = gpu_loss_name(g);
+		if (!x->o->span && exporter__wants_loss(x, loss))
+			return true;
+	}
+	return false;
 }
 
 /* Where a walk ended: events of spans or threads that no table has are damage. */
@@ -343,6 +394,8 @@ int export__write(struct trace_reader *r, enum export_format f, const struct exp
 		err = sort_by_tid(&x);
 	if (!err)
 		err = formats[f].write(&x);
+	if (!formats[f].gpu)
+		x.counts.gpu_left_out = x.info->ngpu_records;
 	if (o->counts)
 		*o->counts = x.counts;
 	for (size_t i = 0; x.names && i <= x.info->nspans; i++)

@@ -32,14 +32,19 @@ struct export_counts {
 	uint64_t points;      /* instants and values */
 	uint64_t overlapping; /* of the spans: drawn beside their thread, for they cross others */
 	uint64_t left_out;    /* events of kinds that the format cannot show */
+	/* Of the GPU; left out where the format has no place for them, or spans are selected. */
+	uint64_t activities, calls;
+	uint64_t untimed;      /* of the activities: shown where they were asked for */
+	uint64_t gpu_left_out; /* records */
 };
 
 struct export_opts {
 	const char *span;   /* glob of span names; NULL: all */
 	const char *thread; /* a tid, or a glob of thread names; NULL: all */
 	uint64_t from_ns,
-	    to_ns;     /* CLOCK_MONOTONIC: events that touch this range; to_ns 0: no end */
-	bool by_count; /* folded: hits instead of self time */
+	    to_ns;	 /* CLOCK_MONOTONIC: events that touch this range; to_ns 0: no end */
+	bool by_count;	 /* folded: hits instead of self time */
+	bool gpu_tracks; /* perfetto: plain tracks of the GPU instead of render stages */
 	struct export_counts *counts; /* filled when not NULL */
 };
 

@@ -3,6 +3,7 @@
  * What the exporters share: the trace, what of it is wanted, and names.
  *
  *	export.c	formats by name, selection, names
+ *	export_gpu.c	the GPU's part
  *	perfetto*.c, chrome.c, speedscope.c, folded.c, csv.c, hgrm.c
  */
 #ifndef QBPF_OUT_EXPORT_IMPL_H
@@ -38,6 +39,10 @@ int export_hgrm(struct exporter *x);
 /* Whether this event is to be written; counts nothing. `ctx` is the exporter. */
 bool exporter__wants(void *ctx, const struct event *ev);
 bool exporter__wants_loss(const struct exporter *x, const struct trace_loss *loss);
+/* The losses that are wanted, one after the other: *at is 0 at first. *name: of what, as the target has
+ * it; *loss has its times and numbers. false: no more. */
+bool exporter__next_loss(const struct exporter *x, size_t *at, struct trace_loss *loss,
+			 const char **name);
 /* The events of one thread in order of time; see nest.h. */
 typedef int (*export_step)(void *ctx, enum nest_step step, const struct event *ev, uint32_t level);
 int exporter__walk(struct exporter *x, uint32_t thread, export_step step, void *ctx);
@@ -57,6 +62,11 @@ typedef char *(*export_name)(const char *name);
 const char *exporter__fit_name(struct exporter *x, uint32_t span, export_name make);
 /* NULL: none is known. */
 const struct trace_process *exporter__process(const struct exporter *x, uint32_t thread);
+/* The process of that id which was there at ns, as an index; nprocesses: none is known. */
+size_t exporter__process_at(const struct exporter *x, uint32_t tgid, uint64_t ns);
+/* Whether a thread of that id is known: the one that was there at ns, else the first that came. */
+bool exporter__thread(const struct exporter *x, uint32_t tgid, uint32_t tid, uint64_t ns,
+		      uint32_t *thread);
 /* Of a KEYED event: whether it began on another thread than it ended on, which is in the trace. */
 bool exporter__beginner(const struct exporter *x, const struct event *ev, uint32_t *thread);
 /* The earliest time of the trace, from which the JSON formats count. */

@@ -335,6 +335,8 @@ static int write_all(struct perfetto *p)
 			err = write_thread(p, i);
 	if (!err && p->keyed)
 		err = perfetto__keyed(p);
+	if (!err)
+		err = perfetto__gpu(p);
 	p->sequence = SEQUENCE_TABLES;
 	if (!err)
 		err = perfetto__losses(p);

@@ -136,12 +136,13 @@ static int send_loss(struct perfetto *p, const struct trace_loss *loss, const ch
 	return err ? err : perfetto__end(p, end_ns, track);
 }
 
-static int add_loss(struct perfetto *p, struct lanes *lanes, const struct trace_loss *loss)
+static int add_loss(struct perfetto *p, struct lanes *lanes, const struct trace_loss *loss,
+		    const char *of)
 {
 	uint64_t end_ns = loss->to_ns > loss->from_ns ? loss->to_ns : loss->from_ns, track;
 	uint32_t lane;
 	bool fresh;
-	const char *name;
+	char *name;
 	int err = 0;
 
 	if (lanes__take(lanes, loss->from_ns, end_ns, &lane, &fresh))
@@ -151,20 +152,24 @@ static int add_loss(struct perfetto *p, struct lanes *lanes, const struct trace_
 		err = perfetto__named_track(p, track, 0, "not in this trace");
 	if (err)
 		return err;
-	name = exporter__fit_name(p->x, loss->span, export__text);
-	return name ? send_loss(p, loss, name, track) : exporter__no_memory(p->x);
+	name = export__text(of);
+	err = name ? send_loss(p, loss, name, track) : exporter__no_memory(p->x);
+	free(name);
+	return err;
 }
 
 int perfetto__losses(struct perfetto *p)
 {
 	struct lanes *lanes = lanes__new();
+	struct trace_loss loss;
+	const char *of;
+	size_t at = 0;
 	int err = 0;
 
 	if (!lanes)
 		return exporter__no_memory(p->x);
-	for (size_t i = 0; i < p->x->info->nlosses && !err; i++)
-		if (exporter__wants_loss(p->x, &p->x->info->losses[i]))
-			err = add_loss(p, lanes, &p->x->info->losses[i]);
+	while (!err && exporter__next_loss(p->x, &at, &loss, &of))
+		err = add_loss(p, lanes, &loss, of);
 	lanes__free(lanes);
 	return err;
 }

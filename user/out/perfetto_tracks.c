@@ -44,7 +44,7 @@ uint64_t perfetto__time(uint64_t ns)
 
 /* --- packets ------------------------------------------------------------------------------------- */
 
-static int send(struct perfetto *p, Perfetto__TracePacket *packet)
+int perfetto__send(struct perfetto *p, Perfetto__TracePacket *packet)
 {
 	packet->has_trusted_packet_sequence_id = 1;
 	packet->trusted_packet_sequence_id = p->sequence;
@@ -66,7 +66,7 @@ int perfetto__event(struct perfetto *p, uint64_t at_ns, Perfetto__TrackEvent__Ty
 	packet.has_timestamp = 1;
 	packet.timestamp = perfetto__time(at_ns);
 	packet.track_event = ev;
-	return send(p, &packet);
+	return perfetto__send(p, &packet);
 }
 
 int perfetto__track(struct perfetto *p, uint64_t at_ns, Perfetto__TrackDescriptor *track)
@@ -77,7 +77,7 @@ int perfetto__track(struct perfetto *p, uint64_t at_ns, Perfetto__TrackDescripto
 	packet.track_descriptor = track;
 	packet.has_timestamp = at_ns != 0;
 	packet.timestamp = perfetto__time(at_ns);
-	return send(p, &packet);
+	return perfetto__send(p, &packet);
 }
 
 /* A plain track below another; parent 0: none. */
@@ -114,7 +114,7 @@ int perfetto__begin_sequence(struct perfetto *p, uint32_t sequence, uint64_t tra
 	packet.sequence_flags =
 	    PERFETTO__TRACE_PACKET__SEQUENCE_FLAGS__SEQ_INCREMENTAL_STATE_CLEARED;
 	p->sequence = sequence;
-	err = send(p, &packet);
+	err = perfetto__send(p, &packet);
 	if (err)
 		return err;
 	part.has_trusted_packet_sequence_id = 1;
@@ -165,23 +165,22 @@ int perfetto__send_name(struct perfetto *p, uint32_t span)
 	data.event_names = &names;
 	packet.interned_data = &data;
 	s->sequence = p->sequence;
-	return send(p, &packet);
+	return perfetto__send(p, &packet);
 }
 
 /* --- processes and threads ----------------------------------------------------------------------- */
 
-static size_t process_index(const struct perfetto *p, uint32_t thread)
+/* Of a process that is in no table, the pid alone tells it. */
+static uint64_t process_uuid(const struct perfetto *p, uint32_t tgid, uint64_t ns)
 {
-	const struct trace_process *proc = exporter__process(p->x, thread);
-
-	return proc ? (size_t)(proc - p->x->info->processes) : p->x->info->nprocesses;
+	return perfetto__uuid(p, UUID_PROCESS, exporter__process_at(p->x, tgid, ns), tgid);
 }
 
-/* Of a thread whose process is in no table, the pid alone tells the process. */
 uint64_t perfetto__process_uuid(const struct perfetto *p, uint32_t thread)
 {
-	return perfetto__uuid(p, UUID_PROCESS, process_index(p, thread),
-			      p->x->info->threads[thread].tgid);
+	const struct trace_thread *t = &p->x->info->threads[thread];
+
+	return process_uuid(p, t->tgid, t->start_ns);
 }
 
 uint64_t perfetto__thread_uuid(const struct perfetto *p, uint32_t thread)
@@ -189,20 +188,22 @@ uint64_t perfetto__thread_uuid(const struct perfetto *p, uint32_t thread)
 	return perfetto__uuid(p, UUID_THREAD, thread, 0);
 }
 
-static int describe_process(struct perfetto *p, uint32_t thread)
+int perfetto__need_process(struct perfetto *p, uint32_t tgid, uint64_t ns, uint64_t *uuid)
 {
-	const struct trace_process *proc = exporter__process(p->x, thread);
+	const struct trace_info *info = p->x->info;
+	size_t at = exporter__process_at(p->x, tgid, ns);
+	const struct trace_process *proc = at < info->nprocesses ? &info->processes[at] : NULL;
 	Perfetto__TrackDescriptor track = PERFETTO__TRACK_DESCRIPTOR__INIT;
 	Perfetto__ProcessDescriptor desc = PERFETTO__PROCESS_DESCRIPTOR__INIT;
-	bool *described = &p->processes[process_index(p, thread)];
 	char *comm = NULL, *exe = NULL;
 	int err = 0;
 
-	if (proc && *described)
+	*uuid = process_uuid(p, tgid, ns);
+	if (proc && p->processes[at])
 		return 0;
-	*described = true;
+	p->processes[at] = true;
 	desc.has_pid = 1;
-	desc.pid = (int32_t)export__pid(p->x->info->threads[thread].tgid);
+	desc.pid = (int32_t)export__pid(tgid);
 	if (proc) {
 		comm = export__text(proc->comm);
 		exe = export__text(proc->exe);
@@ -216,7 +217,7 @@ static int describe_process(struct perfetto *p, uint32_t thread)
 		desc.has_start_timestamp_ns = 1;
 		desc.start_timestamp_ns = (int64_t)perfetto__time(proc->start_ns);
 	}
-	track.uuid = perfetto__process_uuid(p, thread);
+	track.uuid = *uuid;
 	track.process = &desc;
 	err = perfetto__track(p, proc ? proc->start_ns : 0, &track);
 out:
@@ -225,17 +226,40 @@ out:
 	return err;
 }
 
+int perfetto__other_thread(struct perfetto *p, uint32_t tgid, uint32_t tid, uint64_t ns,
+			   uint64_t *uuid)
+{
+	Perfetto__TrackDescriptor track = PERFETTO__TRACK_DESCRIPTOR__INIT;
+	Perfetto__ThreadDescriptor desc = PERFETTO__THREAD_DESCRIPTOR__INIT;
+	uint64_t process;
+	int err = perfetto__need_process(p, tgid, ns, &process);
+
+	if (err)
+		return err;
+	*uuid = perfetto__uuid(p, UUID_OTHER_THREAD, tgid, tid);
+	desc.has_pid = 1;
+	desc.pid = (int32_t)export__pid(tgid);
+	desc.has_tid = 1;
+	desc.tid = tid ? tid : EXPORT_MADE_UP_ID;
+	track.uuid = *uuid;
+	track.has_parent_uuid = 1;
+	track.parent_uuid = process;
+	track.thread = &desc;
+	return perfetto__track(p, 0, &track);
+}
+
 int perfetto__describe_thread(struct perfetto *p, uint32_t thread)
 {
 	const struct trace_thread *t = &p->x->info->threads[thread];
 	Perfetto__TrackDescriptor track = PERFETTO__TRACK_DESCRIPTOR__INIT;
 	Perfetto__ThreadDescriptor desc = PERFETTO__THREAD_DESCRIPTOR__INIT;
+	uint64_t process;
 	int err;
 
 	if (p->threads[thread])
 		return 0;
 	p->threads[thread] = true;
-	err = describe_process(p, thread);
+	err = perfetto__need_process(p, t->tgid, t->start_ns, &process);
 	if (err)
 		return err;
 	desc.thread_name = export__text(t->name);
@@ -247,7 +271,7 @@ int perfetto__describe_thread(struct perfetto *p, uint32_t thread)
 	desc.tid = t->tid ? t->tid : EXPORT_MADE_UP_ID + (int64_t)thread;
 	track.uuid = perfetto__thread_uuid(p, thread);
 	track.has_parent_uuid = 1;
-	track.parent_uuid = perfetto__process_uuid(p, thread);
+	track.parent_uuid = process;
 	track.thread = &desc;
 	err = perfetto__track(p, t->start_ns, &track);
 	free(desc.thread_name);
