@@ -409,6 +409,8 @@ void session__stop_counting(struct session *s)
 		return;
 	s->end_ns = now_ns();
 	session__stop_recording(s);
+	if (s->o.agents)
+		agents__stop(s->o.agents);
 }
 
 bool session__disarms_slowly(const struct session *s)

@@ -13,6 +13,7 @@
 
 #include "model/snapshot.h"
 #include "plan/plan.h"
+#include "trace/agents.h"
 #include "trace/host.h"
 #include "trace/price.h"
 #include "trace/record_opts.h"
@@ -27,6 +28,7 @@ struct session_opts {
 	bool measure_price;
 	bool starting; /* the target is at its first instruction: libraries are still to come */
 	double max_overhead_pct; /* 0: none */
+	struct agents *agents;	 /* of CUDA; borrowed; NULL: none is wanted */
 	struct record_opts record;
 };
 

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* --cuda; see cuda.h. */
+#include "cmd/cuda.h"
+
+#include <limits.h>
+
+#include "log.h"
+#include "trace/agent_file.h"
+
+static bool is_wanted(const struct options *o)
+{
+	return o->plan.cuda == CUDA_AUTO || o->plan.cuda == CUDA_AGENT;
+}
+
+/* The end of an attempt: a fault only where the agent was asked for by name. */
+static int conclude(const struct options *o, struct agents **a, int err, struct err *e)
+{
+	if (!err)
+		return 0;
+	agents__free(*a);
+	*a = NULL;
+	if (o->plan.cuda == CUDA_AGENT)
+		return err;
+	log_warn("no records of the GPU: %s", e->text);
+	return 0;
+}
+
+int cuda__for_run(const struct options *o, struct agents **out, struct err *e)
+{
+	char path[PATH_MAX];
+	int err;
+
+	*out = NULL;
+	if (!is_wanted(o))
+		return 0;
+	err = agent_file__find(path, sizeof(path), e);
+	if (!err)
+		err = agents__new(out, e);
+	if (!err)
+		err = agents__for_child(*out, path, e);
+	return conclude(o, out, err, e);
+}
+
+int cuda__finish(const struct options *o, struct agents *a, struct err *e)
+{
+	return a && o->plan.cuda == CUDA_AGENT ? agents__check(a, e) : 0;
+}
