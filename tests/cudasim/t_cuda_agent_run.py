@@ -30,7 +30,7 @@ def every_record_of_a_run_is_counted():
     got, lost = a.counts(doc)
     equal(got, truth, "records")
     equal(lost, 0, "lost")
-    equal(spans(doc)["quant:tick"]["count"], 500, "ticks, by their marker")
+    equal(spans(doc)["strategy:tick"]["count"], 500, "ticks, by their marker")
 
 
 @case
