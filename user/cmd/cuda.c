@@ -6,6 +6,7 @@
 
 #include "log.h"
 #include "trace/agent_file.h"
+#include "trace/inject.h"
 
 static bool is_wanted(const struct options *o)
 {
@@ -38,6 +39,37 @@ int cuda__for_run(const struct options *o, struct agents **out, struct err *e)
 		err = agents__new(out, e);
 	if (!err)
 		err = agents__for_child(*out, path, e);
+	return conclude(o, out, err, e);
+}
+
+static int inject(pid_t pid, const char *path, struct agents *a, struct err *e)
+{
+	struct inject_report r;
+	int err = inject__agent(pid, path, a, &r, e);
+
+	if (err)
+		return err;
+	log_info(
+	    "the CUDA agent is in process %d: thread %d was stopped for %.2f ms and back at its "
+	    "work after %.2f ms; the agent was there %.0f ms later",
+	    pid, r.tid, (double)r.stopped_ns / 1e6, (double)r.away_ns / 1e6,
+	    (double)r.opened_ns / 1e6);
+	return 0;
+}
+
+int cuda__for_attach(const struct options *o, struct agents **out, struct err *e)
+{
+	char path[PATH_MAX];
+	int err;
+
+	*out = NULL;
+	if (!is_wanted(o))
+		return 0;
+	err = agent_file__find(path, sizeof(path), e);
+	if (!err)
+		err = agents__new(out, e);
+	for (size_t i = 0; i < o->npids && !err; i++)
+		err = inject(o->pids[i], path, *out, e);
 	return conclude(o, out, err, e);
 }
 

@@ -11,6 +11,8 @@
  * asked for by name: a line says why.
  */
 int cuda__for_run(const struct options *o, struct agents **out, struct err *e);
+/* The same of the running processes, before any probe is armed. */
+int cuda__for_attach(const struct options *o, struct agents **out, struct err *e);
 /* After the last report. Fails when the agent that was asked for by name was never at work. */
 int cuda__finish(const struct options *o, struct agents *a, struct err *e);
 
