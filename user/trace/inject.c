@@ -111,7 +111,7 @@ static bool is_done(const struct inject_area *a)
 static int check_process(struct injection *in)
 {
 	char proc[32], *text = NULL;
-	const char *mode, *state;
+	const char *mode, *state, *tracer;
 	size_t len;
 	int err;
 
@@ -121,7 +121,12 @@ static int check_process(struct injection *in)
 		return err_set(in->e, err, "%s/status: %s", proc, strerror(-err));
 	mode = strstr(text, "\nSeccomp:\t");
 	state = strstr(text, "\nState:\t");
-	if (mode && atoi(mode + 10))
+	tracer = strstr(text, "\nTracerPid:\t");
+	if (tracer && atoi(tracer + 12))
+		err = err_set(in->e, -EPERM,
+			      "process %d is being traced by process %d already (a debugger?)",
+			      in->pid, atoi(tracer + 12));
+	else if (mode && atoi(mode + 10))
 		err = err_set(in->e, -EOPNOTSUPP,
 			      "process %d has a seccomp filter, which might kill it for the calls "
 			      "that opening a library takes: start it by qbpf run --cuda agent",

@@ -265,24 +265,12 @@ static const char *unfit(const struct inject_site *s, struct inject_stack *st, p
 
 static int refused(pid_t pid, int err, struct err *e)
 {
-	char proc[32], *text = NULL, scope[16] = "";
-	const char *tracer = NULL;
-	size_t len;
+	char scope[16] = "";
 	FILE *f;
 
 	if (err != -EPERM && err != -EACCES)
 		return err_set(e, err, "process %d cannot be stopped by ptrace: %s", pid,
 			       strerror(-err));
-	snprintf(proc, sizeof(proc), "/proc/%d", pid);
-	if (!proc_state__read_file(proc, "status", &text, &len))
-		tracer = strstr(text, "\nTracerPid:\t");
-	if (tracer && atoi(tracer + 12) > 0) {
-		err_set(e, -EPERM, "process %d is being traced by process %d already (a debugger?)",
-			pid, atoi(tracer + 12));
-		free(text);
-		return -EPERM;
-	}
-	free(text);
 	f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
 	if (f && fgets(scope, sizeof(scope), f) && atoi(scope) > 0)
 		err_set(e, -EPERM,
