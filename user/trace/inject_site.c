@@ -192,15 +192,31 @@ static int find_functions(struct inject_site *s, struct err *e)
 
 /* --- room --------------------------------------------------------------------------------------- */
 
-static bool is_zero(pid_t pid, uint64_t addr, size_t len)
+static bool read_target(pid_t pid, uint64_t addr, void *buf, size_t len)
 {
-	uint8_t buf[PAGE];
 	struct iovec local = {.iov_base = buf, .iov_len = len};
 	struct iovec remote = {.iov_base = (void *)(uintptr_t)addr, .iov_len = len};
 
-	if (process_vm_readv(pid, &local, 1, &remote, 1, 0) != (ssize_t)len)
+	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)len;
+}
+
+/*
+ * Nothing is there, or what a qbpf has left that was killed: its area is gone, so the thread that was
+ * sent is out, and the new one has ended.
+ */
+static bool is_free(pid_t pid, uint64_t addr)
+{
+	size_t code = (size_t)(inject_stub_consts - inject_stub_begin);
+	uint8_t buf[PAGE], byte;
+	struct inject_consts c;
+
+	if (INJECT_STUB_BYTES > sizeof(buf) || !read_target(pid, addr, buf, INJECT_STUB_BYTES))
 		return false;
-	for (size_t i = 0; i < len; i++)
+	memcpy(&c, buf + code, sizeof(c));
+	if (!memcmp(buf, inject_stub_begin, code) && c.area &&
+	    !read_target(pid, c.area, &byte, sizeof(byte)))
+		return true;
+	for (size_t i = 0; i < INJECT_STUB_BYTES; i++)
 		if (buf[i])
 			return false;
 	return true;
@@ -237,7 +253,7 @@ static uint64_t cave_in(const struct inject_site *s, const struct inject_object 
 		if (!alone || !at)
 			continue;
 		at += from - (end - 1);
-		if (is_zero(s->pid, at, INJECT_STUB_BYTES))
+		if (is_free(s->pid, at))
 			return at;
 	}
 	return 0;

@@ -130,8 +130,8 @@ __asm__(
     "	mov $3, %eax\n mov 28(%rbx), %edi\n"
     "	syscall\n"
     "	movl $1, 56(%rbx)\n"
-    /* The area stays until qbpf has read it, but not longer than 5 s, and the other thread is out. */
-    "	mov $25000, %ebp\n"
+    /* The area stays until qbpf has read it, but not longer than 1 s, and the other thread is out. */
+    "	mov $5000, %ebp\n"
     "6:	cmpl $0, 60(%rbx)\n"
     "	jne 7f\n"
     "	call .Lnap\n"

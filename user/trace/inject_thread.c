@@ -14,6 +14,7 @@
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -379,6 +380,15 @@ static int send_stopped(const struct inject_site *s, struct inject_stack *st, pi
 	return 0;
 }
 
+/* While a thread is stopped for us nobody else shall have our CPU. */
+static void hurry(bool on)
+{
+	struct sched_param p = {.sched_priority = on};
+
+	if (sched_setscheduler(0, (on ? SCHED_RR : SCHED_OTHER) | SCHED_RESET_ON_FORK, &p))
+		log_dbg("sched_setscheduler: %s", strerror(errno));
+}
+
 static int attempt(const struct inject_site *s, struct inject_stack *st, pid_t tid, bool all,
 		   struct inject_report *r, uint64_t *since_ns, const char **why, struct err *e)
 {
@@ -388,18 +398,19 @@ static int attempt(const struct inject_site *s, struct inject_stack *st, pid_t t
 	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL))
 		return errno == ESRCH ? 1 : refused(s->pid, -errno, e);
 	inject__stage(STAGE_SEIZED);
+	hurry(true);
 	*since_ns = now_ns();
-	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL))
-		return 1;
-	err = await_stop(tid, e);
+	err = ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) ? 1 : await_stop(tid, e);
 	if (err) {
-		*why = e->text;
+		hurry(false);
+		*why = err < 0 ? e->text : NULL;
 		return err == -EAGAIN ? 1 : err;
 	}
 	inject__stage(STAGE_STOPPED);
 	err = send_stopped(s, st, tid, all, why, e);
 	ptrace(PTRACE_DETACH, tid, NULL, NULL);
 	stopped = now_ns() - *since_ns;
+	hurry(false);
 	r->stopped_ns = stopped > r->stopped_ns ? stopped : r->stopped_ns;
 	if (err)
 		r->looked_at++;
