@@ -101,6 +101,29 @@ def dropped_records_are_counted():
 
 
 @case
+def the_reader_is_stopped():
+    "qbpf itself is stopped while 300,000 launches go on: what the ring cannot hold is counted, exactly"
+    log, doc = a.fresh(".csv"), a.fresh(".json")
+    with Qbpf("run", "--cuda", "agent", f"--json={doc}", "--", a.TARGET, "launch:10", "sleep:1500",
+              "launch:300000", "sync", env=a.env(log)) as q:  # fmt: skip
+        q.wait_err("CUDA agent: on")
+        q.p.send_signal(signal.SIGSTOP)
+        child = int(open(f"/proc/{q.p.pid}/task/{q.p.pid}/children").read().split()[0])
+        until = time.monotonic() + 60
+        while "State:\tZ" not in open(f"/proc/{child}/status").read():
+            check(time.monotonic() < until, "the program does not end")
+            time.sleep(0.05)
+        q.p.send_signal(signal.SIGCONT)
+        q.finish()
+    doc = summary(open(doc).read())
+    got, lost = a.counts(doc)
+    truth = a.truth(log)
+    equal(truth["kernels"], 300010, "kernels, in truth")
+    check(lost > 1000, f"lost: {a.gpu_note(doc)}")
+    equal(sum(got.values()) + lost, sum(truth.values()), f"read and lost: {a.gpu_note(doc)}")
+
+
+@case
 def qbpf_is_killed():
     "SIGKILL: the program ends as if nothing had been, its agent has left"
     log = a.fresh(".csv")

@@ -169,8 +169,10 @@ void agents__free(struct agents *a)
 static int append(struct agents *a, struct ring_reader *ring, pid_t pid, size_t *at, struct err *e)
 {
 	struct source *bigger;
-	int err = 0;
+	int err = start_thread(a, e);
 
+	if (err)
+		return err;
 	pthread_mutex_lock(&a->lock);
 	bigger = realloc(a->sources, (a->n + 1) * sizeof(*bigger));
 	if (bigger) {
@@ -179,11 +181,7 @@ static int append(struct agents *a, struct ring_reader *ring, pid_t pid, size_t 
 		bigger[a->n++] = (struct source){.ring = ring, .pid = pid};
 	}
 	pthread_mutex_unlock(&a->lock);
-	if (bigger)
-		err = start_thread(a, e);
-	else
-		err = err_set(e, -ENOMEM, "out of memory");
-	return err;
+	return bigger ? 0 : err_set(e, -ENOMEM, "out of memory");
 }
 
 int agents__for_child(struct agents *a, const char *agent, struct err *e)
@@ -204,8 +202,7 @@ int agents__for_child(struct agents *a, const char *agent, struct err *e)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", ring_reader__fd(ring));
 	err = append(a, ring, 0, &at, e);
 	if (err) {
-		if (!a->n)
-			ring_reader__free(ring);
+		ring_reader__free(ring);
 		return err;
 	}
 	if (setenv("QBPF_RING", path, 1) || setenv("CUDA_INJECTION64_PATH", agent, 1))
@@ -388,15 +385,6 @@ void agents__sums(struct agents *a, struct agents_sums *out)
 	pthread_mutex_unlock(&a->lock);
 }
 
-uint64_t agents_sums__lost(const struct agents_sums *s)
-{
-	uint64_t n = s->dropped + s->discarded;
-
-	for (unsigned t = 0; t < QBPF_RING_TYPES; t++)
-		n += s->lost[t];
-	return n;
-}
-
 /* Types that a person asks for, in that order. */
 static const struct {
 	enum qbpf_ring_type type;
@@ -409,12 +397,17 @@ static const struct {
 
 static void put_lost(FILE *f, const struct agents_sums *s)
 {
-	uint64_t lost = agents_sums__lost(s), ring = lost - s->dropped - s->discarded;
+	uint64_t ring = 0, other = 0, lost;
 	const char *sep = ": ";
 
-	if (!lost)
-		return;
-	fprintf(f, "; lost %llu", (unsigned long long)lost);
+	for (unsigned t = 0; t < QBPF_RING_TYPES; t++)
+		other += s->lost[t];
+	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
+		ring += s->lost[shown[i].type];
+	other -= ring;
+	lost = ring + s->dropped + s->discarded;
+	if (lost)
+		fprintf(f, "; lost %llu", (unsigned long long)lost);
 	if (ring) {
 		fprintf(f, "%s%llu found the agent's ring full", sep, (unsigned long long)ring);
 		sep = ", ";
@@ -425,6 +418,9 @@ static void put_lost(FILE *f, const struct agents_sums *s)
 	}
 	if (s->discarded)
 		fprintf(f, "%s%llu found no buffer", sep, (unsigned long long)s->discarded);
+	if (other)
+		fprintf(f, "; lost %llu clock readings and descriptions",
+			(unsigned long long)other);
 }
 
 char *agents_sums__text(const struct agents_sums *s)

@@ -58,7 +58,6 @@ struct agents_sums {
 };
 
 void agents__sums(struct agents *a, struct agents_sums *out);
-uint64_t agents_sums__lost(const struct agents_sums *s);
 /* "GPU: 2000 kernels, 4000 copies, 9000 calls; lost 3: the agent's ring was full", malloc'ed. */
 char *agents_sums__text(const struct agents_sums *s);
 

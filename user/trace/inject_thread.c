@@ -61,10 +61,14 @@ struct candidate {
 	int rank; /* less is better; -1: none at all */
 };
 
-/* A thread that waits is likely to be at a safe point, and least disturbed. */
+/*
+ * A thread that waits is likely to be at a safe point, and least disturbed; the driver's own wait for
+ * nothing that is urgent.
+ */
 static int rank_of(pid_t pid, pid_t tid)
 {
 	char dir[64], *text = NULL, *p;
+	bool drivers = false;
 	size_t len;
 	int rank = -1;
 
@@ -73,9 +77,10 @@ static int rank_of(pid_t pid, pid_t tid)
 		return -1;
 	p = strrchr(text, ')');
 	if (p && p[1])
-		rank = p[2] == 'S' ? 1 : p[2] == 'R' ? 2 : -1;
+		rank = p[2] == 'S' ? 2 : p[2] == 'R' ? 3 : -1;
+	drivers = strstr(text, "(cuda-") != NULL;
 	free(text);
-	if (rank != 1 || proc_state__read_file(dir, "syscall", &text, &len))
+	if (rank != 2 || proc_state__read_file(dir, "syscall", &text, &len))
 		return rank;
 	switch (atoi(text)) { /* "running" is 0, which is read */
 	case SYS_poll:
@@ -85,7 +90,7 @@ static int rank_of(pid_t pid, pid_t tid)
 	case SYS_nanosleep:
 	case SYS_clock_nanosleep:
 	case SYS_futex:
-		rank = 0;
+		rank = !drivers;
 		break;
 	default:
 		break;
