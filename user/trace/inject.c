@@ -50,6 +50,7 @@ static int area_read(const struct injection *in, struct inject_area *a)
 	struct iovec remote = {.iov_base = (void *)(uintptr_t)in->site->consts.area,
 			       .iov_len = sizeof(*a)};
 
+	memset(a, 0, sizeof(*a));
 	if (process_vm_readv(in->pid, &local, 1, &remote, 1, 0) != (ssize_t)sizeof(*a))
 		return errno == EFAULT ? -ENOENT : -errno;
 	return a->magic == INJECT_MAGIC ? 0 : -ENOENT;
@@ -138,9 +139,9 @@ static int check_process(struct injection *in)
 	return err;
 }
 
-static int put_code(struct injection *in)
+static void put_code(struct injection *in)
 {
-	size_t consts = (size_t)(inject_stub_consts - inject_stub_begin);
+	size_t consts = INJECT_CODE_BYTES;
 	uint64_t at = in->site->cave;
 
 	in->code_by_mem =
@@ -150,7 +151,6 @@ static int put_code(struct injection *in)
 	if (!in->code_by_mem)
 		log_dbg("/proc/%d/mem: %s: by ptrace then", in->pid, strerror(errno));
 	inject__stage(STAGE_CODE);
-	return 0;
 }
 
 static int send_thread(struct injection *in)
@@ -390,9 +390,8 @@ static int inject(struct injection *in)
 		return err;
 	snprintf(path, sizeof(path), "/proc/%d/mem", in->pid);
 	in->mem = open(path, O_RDWR | O_CLOEXEC);
-	err = put_code(in);
-	if (!err)
-		err = send_thread(in);
+	put_code(in);
+	err = send_thread(in);
 	if (!err)
 		err = let_it_open(in);
 	if (!err)

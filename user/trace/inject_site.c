@@ -206,7 +206,7 @@ static bool read_target(pid_t pid, uint64_t addr, void *buf, size_t len)
  */
 static bool is_free(pid_t pid, uint64_t addr)
 {
-	size_t code = (size_t)(inject_stub_consts - inject_stub_begin);
+	size_t code = INJECT_CODE_BYTES;
 	uint8_t buf[PAGE], byte;
 	struct inject_consts c;
 

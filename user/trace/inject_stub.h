@@ -74,6 +74,8 @@ _Static_assert(offsetof(struct inject_area, symbol) == 904, "inject_stub.c");
 /* The code as it is to be copied, the constants last. Position-independent. */
 extern const unsigned char inject_stub_begin[], inject_stub_consts[], inject_stub_end[];
 
-#define INJECT_STUB_BYTES ((size_t)(inject_stub_end - inject_stub_begin))
+/* Of the code without its constants, and of all. */
+#define INJECT_CODE_BYTES ((size_t)((uintptr_t)inject_stub_consts - (uintptr_t)inject_stub_begin))
+#define INJECT_STUB_BYTES ((size_t)((uintptr_t)inject_stub_end - (uintptr_t)inject_stub_begin))
 
 #endif

@@ -338,7 +338,7 @@ static int poke(pid_t tid, uint64_t to, const void *from, size_t len)
 
 static int put_code(const struct inject_site *s, pid_t tid, bool all, uint64_t back)
 {
-	size_t consts = (size_t)(inject_stub_consts - inject_stub_begin);
+	size_t consts = INJECT_CODE_BYTES;
 	struct inject_consts c = s->consts;
 
 	c.back = back;
