@@ -41,6 +41,9 @@ int cmd_attach(int argc, char **argv)
 	err = session__new(&so, &s, &e);
 	if (err)
 		goto out;
+	err = cuda__attach(&o, agents, &e);
+	if (err)
+		goto out;
 	err = watch__prepare(s, &o, o.wait, &e);
 	if (err)
 		goto out;

@@ -13,14 +13,10 @@ static bool is_wanted(const struct options *o)
 	return o->plan.cuda == CUDA_AUTO || o->plan.cuda == CUDA_AGENT;
 }
 
-/* The end of an attempt: a fault only where the agent was asked for by name. */
-static int conclude(const struct options *o, struct agents **a, int err, struct err *e)
+/* A fault is one only where the agent was asked for by name. */
+static int tolerate(const struct options *o, int err, const struct err *e)
 {
-	if (!err)
-		return 0;
-	agents__free(*a);
-	*a = NULL;
-	if (o->plan.cuda == CUDA_AGENT)
+	if (!err || o->plan.cuda == CUDA_AGENT)
 		return err;
 	log_warn("no records of the GPU: %s", e->text);
 	return 0;
@@ -39,7 +35,11 @@ int cuda__for_run(const struct options *o, struct agents **out, struct err *e)
 		err = agents__new(out, e);
 	if (!err)
 		err = agents__for_child(*out, path, e);
-	return conclude(o, out, err, e);
+	if (err) {
+		agents__free(*out);
+		*out = NULL;
+	}
+	return tolerate(o, err, e);
 }
 
 static int inject(pid_t pid, const char *path, struct agents *a, struct err *e)
@@ -59,18 +59,23 @@ static int inject(pid_t pid, const char *path, struct agents *a, struct err *e)
 
 int cuda__for_attach(const struct options *o, struct agents **out, struct err *e)
 {
+	*out = NULL;
+	return is_wanted(o) ? agents__new(out, e) : 0;
+}
+
+int cuda__attach(const struct options *o, struct agents *a, struct err *e)
+{
 	char path[PATH_MAX];
 	int err;
 
-	*out = NULL;
-	if (!is_wanted(o))
+	if (!a)
 		return 0;
 	err = agent_file__find(path, sizeof(path), e);
-	if (!err)
-		err = agents__new(out, e);
+	if (err)
+		return tolerate(o, err, e);
 	for (size_t i = 0; i < o->npids && !err; i++)
-		err = inject(o->pids[i], path, *out, e);
-	return conclude(o, out, err, e);
+		err = tolerate(o, inject(o->pids[i], path, a, e), e);
+	return err;
 }
 
 int cuda__finish(const struct options *o, struct agents *a, struct err *e)

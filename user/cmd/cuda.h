@@ -11,8 +11,10 @@
  * asked for by name: a line says why.
  */
 int cuda__for_run(const struct options *o, struct agents **out, struct err *e);
-/* The same of the running processes, before any probe is armed. */
+/* For running processes: *out NULL when no agent is wanted. */
 int cuda__for_attach(const struct options *o, struct agents **out, struct err *e);
+/* Brings one into each, before any probe is armed. A fault only where it was asked for by name. */
+int cuda__attach(const struct options *o, struct agents *a, struct err *e);
 /* After the last report. Fails when the agent that was asked for by name was never at work. */
 int cuda__finish(const struct options *o, struct agents *a, struct err *e);
 

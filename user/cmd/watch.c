@@ -114,7 +114,7 @@ int watch__check_armed(const struct session *s, const struct options *o, struct 
 	const char *why = NULL, *name = "";
 
 	/* Records of the GPU are worth a session of their own. */
-	if (session__armed(s, &sites) || o->plan.cuda == CUDA_AGENT)
+	if (session__armed(s, &sites) || o->plan.cuda == CUDA_AGENT || session__has_agents(s))
 		return 0;
 	if (!p->nspans) {
 		for (size_t i = 0; i < p->nnotes; i++)

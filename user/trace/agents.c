@@ -245,7 +245,7 @@ size_t agents__count(const struct agents *a)
 	size_t n = 0;
 
 	for (size_t i = 0; i < a->n; i++)
-		n += !a->sources[i].dropped;
+		n += a->sources[i].pid && !a->sources[i].dropped;
 	return n;
 }
 

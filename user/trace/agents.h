@@ -36,7 +36,7 @@ int agents__adopt(struct agents *a, pid_t pid, int fd, size_t *ring, struct err 
 /* Nobody has come to write into it, and nobody will. */
 void agents__drop(struct agents *a, size_t ring);
 
-/* Rings that there are. */
+/* Processes that an agent was brought into. */
 size_t agents__count(const struct agents *a);
 /* Readable when an agent's state has changed. */
 int agents__fd(const struct agents *a);

@@ -29,7 +29,7 @@ struct inject_symbol {
 struct inject_object {
 	const struct map_object *map;
 	enum code_owner owner;
-	struct inject_symbol *symbols; /* exported functions; of CODE_LIBC and CODE_MIXED only */
+	struct inject_symbol *symbols; /* exported functions; of CODE_LIBC only */
 	size_t nsymbols;
 	struct elf_image *img;
 };

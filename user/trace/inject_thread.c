@@ -8,6 +8,9 @@
  * wait for that: they fail with EINTR after a mere stop (signal(7): epoll_wait and others). The
  * program has done nothing to get that, so they are made anew as well, also where the thread is let
  * go after all.
+ *
+ * SIGNALS. A thread with one on its way is let go. One that comes while it is away waits until it is
+ * back, and is taken before the call is made anew: as if it had come just before the call.
  */
 #include "trace/inject_thread.h"
 

@@ -484,6 +484,11 @@ const uint64_t *session__price(const struct session *s)
 	return s->price.ns;
 }
 
+bool session__has_agents(const struct session *s)
+{
+	return s->o.agents && agents__count(s->o.agents);
+}
+
 struct unmatched {
 	size_t n;
 };

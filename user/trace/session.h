@@ -65,6 +65,9 @@ const uint64_t *session__price(const struct session *s); /* PRICE_N entries, 0: 
 /* Warns about each pattern that has matched nothing; returns how many there are. */
 size_t session__warn_unmatched(const struct session *s);
 
+/* An agent of CUDA was brought into the target: that is worth a session without any span. */
+bool session__has_agents(const struct session *s);
+
 /* fd to poll; session__poll handles what is there. 1: all targets have ended. */
 int session__fd(const struct session *s);
 int session__poll(struct session *s, struct err *e);
