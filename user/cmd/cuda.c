@@ -49,6 +49,7 @@ static int inject(pid_t pid, const char *path, struct agents *a, struct err *e)
 
 	if (err)
 		return err;
+	log_dbg("%u threads were stopped before, and left alone", r.looked_at);
 	log_info(
 	    "the CUDA agent is in process %d: thread %d was stopped for %.2f ms and back at its "
 	    "work after %.2f ms; the agent was there %.0f ms later",
