@@ -2,6 +2,7 @@
 /* qbpf attach: trace a running process. */
 #include "clock.h"
 #include "cmd/cmd.h"
+#include "cmd/cuda.h"
 #include "cmd/record.h"
 #include "cmd/watch.h"
 #include "log.h"
@@ -10,6 +11,7 @@ int cmd_attach(int argc, char **argv)
 {
 	struct session_opts so;
 	struct session *s = NULL;
+	struct agents *agents = NULL;
 	struct record record = {0};
 	struct report report;
 	struct options o;
@@ -35,7 +37,14 @@ int cmd_attach(int argc, char **argv)
 	err = record__open(&record, &o, argc, argv, &so.record, &e);
 	if (err)
 		goto out;
+	err = cuda__for_attach(&o, &agents, &e);
+	if (err)
+		goto out;
+	so.agents = agents;
 	err = session__new(&so, &s, &e);
+	if (err)
+		goto out;
+	err = cuda__attach(&o, agents, &e);
 	if (err)
 		goto out;
 	err = watch__prepare(s, &o, o.wait, &e);
@@ -44,11 +53,14 @@ int cmd_attach(int argc, char **argv)
 	err = watch__loop(s, &o, &report, NULL, NULL, start_ns, &e);
 	if (!err)
 		err = record__convert(&record, &e);
+	if (!err)
+		err = cuda__finish(&o, agents, &e);
 out:
 	if (err)
 		log_err("%s", e.text);
 	report__close(&report, &e);
 	session__free(s);
+	agents__free(agents);
 	record__clear(&record);
 	options__clear(&o);
 	return err ? EXIT_FAILED : EXIT_OK;

@@ -37,6 +37,7 @@ enum {
 	CODE_SAMPLE,
 	CODE_RING,
 	CODE_CPU,
+	CODE_CUDA,
 };
 
 #define ALL   (OPT_ATTACH | OPT_RUN | OPT_LIST)
@@ -52,6 +53,8 @@ static const struct option_def defs[] = {
      "a span by hand; a key pairs across threads"},
     {CODE_RETURNS, "returns", "auto|guard|uretprobe|ret|none", ALL, "What to trace",
      "how function ends are seen (default auto)"},
+    {CODE_CUDA, "cuda", "auto|agent|off", TRACE, "What to trace",
+     "records of the GPU, by an agent in the target (default off)"},
     {CODE_UNSAFE, "unsafe", NULL, ALL, "What to trace", "arm what preflight refuses"},
     {CODE_MAX_SPANS, "max-spans", "N", ALL, "What to trace",
      "refuse a selection of more spans (default 4096)"},
@@ -255,6 +258,13 @@ static int apply(struct options *o, int code, char *arg)
 		if (err)
 			log_err("--returns %s: one of auto, guard, uretprobe, ret, none", arg);
 		return err;
+	case CODE_CUDA:
+		err = cuda_mode_parse(arg, &o->plan.cuda);
+		if (!err && o->plan.cuda == CUDA_UPROBE)
+			err = -EINVAL;
+		if (err)
+			log_err("--cuda %s: one of auto, agent, off", arg);
+		return err;
 	case CODE_UNSAFE:
 		o->plan.unsafe = true;
 		return 0;
@@ -399,6 +409,7 @@ int options__parse(struct options *o, enum opt_command cmd, int argc, char **arg
 
 	memset(o, 0, sizeof(*o));
 	o->plan.max_spans = 4096;
+	o->plan.cuda = CUDA_OFF;
 	o->record.cpu = PLACEMENT_AUTO;
 	build_tables(cmd, shorts, longs);
 	opterr = 0;

@@ -4,6 +4,7 @@
 
 #include "clock.h"
 #include "cmd/cmd.h"
+#include "cmd/cuda.h"
 #include "cmd/record.h"
 #include "cmd/watch.h"
 #include "log.h"
@@ -20,6 +21,7 @@ int cmd_run(int argc, char **argv)
 {
 	struct session_opts so;
 	struct launch *launch = NULL;
+	struct agents *agents = NULL;
 	struct session *s = NULL;
 	struct record record = {0};
 	struct report report;
@@ -43,7 +45,12 @@ int cmd_run(int argc, char **argv)
 		err = watch__block_signals(&e);
 	if (err)
 		goto out;
+	err = cuda__for_run(&o, &agents, &e);
+	if (err)
+		goto out;
 	err = launch__start(o.rest, &launch, &e);
+	if (agents)
+		agents__child_started(agents);
 	if (err)
 		goto out;
 	pid = launch__pid(launch);
@@ -54,6 +61,7 @@ int cmd_run(int argc, char **argv)
 	so.pids = &pid;
 	so.npids = 1;
 	so.starting = true;
+	so.agents = agents;
 	err = session__new(&so, &s, &e);
 	if (err)
 		goto out;
@@ -63,6 +71,8 @@ int cmd_run(int argc, char **argv)
 	err = watch__loop(s, &o, &report, launch, &status, start_ns, &e);
 	if (!err)
 		err = record__convert(&record, &e);
+	if (!err)
+		err = cuda__finish(&o, agents, &e);
 out:
 	if (err) {
 		log_err("%s", e.text);
@@ -70,6 +80,7 @@ out:
 	}
 	report__close(&report, &e);
 	session__free(s);
+	agents__free(agents);
 	launch__free(launch);
 	record__clear(&record);
 	options__clear(&o);

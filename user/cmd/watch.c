@@ -112,7 +112,8 @@ int watch__check_armed(const struct session *s, const struct options *o, struct 
 	size_t sites, refused = 0;
 	const char *why = NULL, *name = "";
 
-	if (session__armed(s, &sites))
+	/* Records of the GPU are worth a session of their own. */
+	if (session__armed(s, &sites) || o->plan.cuda == CUDA_AGENT || session__has_agents(s))
 		return 0;
 	if (!p->nspans) {
 		for (size_t i = 0; i < p->nnotes; i++)
@@ -149,8 +150,11 @@ int watch__prepare(struct session *s, const struct options *o, bool may_come_lat
 	t1 = now_ns();
 	log_dbg("discovered and checked in %.1f ms", (t1 - t0) / 1e6);
 	/* Fail before anything touches the kernel, when there is nothing to do. */
-	if (!session__plan(s)->nspans && !may_come_later)
-		return watch__check_armed(s, o, e);
+	if (!session__plan(s)->nspans && !may_come_later) {
+		err = watch__check_armed(s, o, e);
+		if (err)
+			return err;
+	}
 	err = session__load(s, e);
 	if (err)
 		return err;

@@ -283,15 +283,34 @@ const char *return_way_name(enum return_way w)
 	return (size_t)w < sizeof(way_names) / sizeof(*way_names) ? way_names[w] : "?";
 }
 
+static int name_index(const char *const *names, size_t n, const char *s)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(s, names[i]))
+			return (int)i;
+	return -EINVAL;
+}
+
 int return_way_parse(const char *s, enum return_way *out)
 {
-	size_t i;
+	int i = name_index(way_names, sizeof(way_names) / sizeof(*way_names), s);
 
-	for (i = 0; i < sizeof(way_names) / sizeof(*way_names); i++) {
-		if (!strcmp(s, way_names[i])) {
-			*out = i;
-			return 0;
-		}
-	}
-	return -EINVAL;
+	if (i >= 0)
+		*out = (enum return_way)i;
+	return i < 0 ? i : 0;
+}
+
+int cuda_mode_parse(const char *s, enum cuda_mode *out)
+{
+	static const char *const names[] = {
+	    [CUDA_AUTO] = "auto",
+	    [CUDA_UPROBE] = "uprobe",
+	    [CUDA_AGENT] = "agent",
+	    [CUDA_OFF] = "off",
+	};
+	int i = name_index(names, sizeof(names) / sizeof(*names), s);
+
+	if (i >= 0)
+		*out = (enum cuda_mode)i;
+	return i < 0 ? i : 0;
 }

@@ -117,6 +117,9 @@ struct plan_object {
 	bool is_libc;			   /* libc, ld.so: markers only on request */
 };
 
+/* --cuda: how CUDA is seen. */
+enum cuda_mode { CUDA_AUTO, CUDA_UPROBE, CUDA_AGENT, CUDA_OFF };
+
 struct plan_opts {
 	const char **markers; /* -u globs */
 	size_t nmarkers;
@@ -125,6 +128,7 @@ struct plan_opts {
 	const char **spans; /* -s NAME=BEGIN..END[,key=argN] */
 	size_t nspans;
 	enum return_way returns;
+	enum cuda_mode cuda;
 	bool unsafe;
 	size_t max_spans; /* 0: no limit; more matches than this is -E2BIG with the count in e */
 };
@@ -176,5 +180,6 @@ const char *verdict_name(enum verdict v);
 const char *price_class_name(enum price_class c);
 const char *return_way_name(enum return_way w);
 int return_way_parse(const char *s, enum return_way *out);
+int cuda_mode_parse(const char *s, enum cuda_mode *out);
 
 #endif

@@ -409,6 +409,8 @@ void session__stop_counting(struct session *s)
 		return;
 	s->end_ns = now_ns();
 	session__stop_recording(s);
+	if (s->o.agents)
+		agents__stop(s->o.agents);
 }
 
 bool session__disarms_slowly(const struct session *s)
@@ -480,6 +482,11 @@ const struct target *session__target(const struct session *s)
 const uint64_t *session__price(const struct session *s)
 {
 	return s->price.ns;
+}
+
+bool session__has_agents(const struct session *s)
+{
+	return s->o.agents && agents__count(s->o.agents);
 }
 
 struct unmatched {

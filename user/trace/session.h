@@ -13,6 +13,7 @@
 
 #include "model/snapshot.h"
 #include "plan/plan.h"
+#include "trace/agents.h"
 #include "trace/host.h"
 #include "trace/price.h"
 #include "trace/record_opts.h"
@@ -27,6 +28,7 @@ struct session_opts {
 	bool measure_price;
 	bool starting; /* the target is at its first instruction: libraries are still to come */
 	double max_overhead_pct; /* 0: none */
+	struct agents *agents;	 /* of CUDA; borrowed; NULL: none is wanted */
 	struct record_opts record;
 };
 
@@ -62,6 +64,9 @@ const struct target *session__target(const struct session *s);
 const uint64_t *session__price(const struct session *s); /* PRICE_N entries, 0: unknown */
 /* Warns about each pattern that has matched nothing; returns how many there are. */
 size_t session__warn_unmatched(const struct session *s);
+
+/* An agent of CUDA was brought into the target: that is worth a session without any span. */
+bool session__has_agents(const struct session *s);
 
 /* fd to poll; session__poll handles what is there. 1: all targets have ended. */
 int session__fd(const struct session *s);

@@ -117,6 +117,28 @@ uint64_t session__span_floor(const struct session *s, uint32_t id)
 	return begin == PRICE_EMULATED ? s->price.floor_emulated_ns : s->price.floor_marker_ns;
 }
 
+/* What the GPU's agents have delivered, as a note. */
+static int fill_agents(const struct session *s, struct snapshot *snap)
+{
+	struct agents_sums sums;
+	char **notes;
+
+	if (!s->o.agents)
+		return 0;
+	agents__sums(s->o.agents, &sums);
+	if (!sums.begun)
+		return 0;
+	notes = realloc(snap->notes, (snap->nnotes + 1) * sizeof(*notes));
+	if (!notes)
+		return -ENOMEM;
+	snap->notes = notes;
+	notes[snap->nnotes] = agents_sums__text(&sums);
+	if (!notes[snap->nnotes])
+		return -ENOMEM;
+	snap->nnotes++;
+	return 0;
+}
+
 static int fill_spans(const struct session *s, struct snapshot *snap)
 {
 	const struct plan *p = s->plan;
@@ -178,6 +200,8 @@ int session__snapshot(struct session *s, struct snapshot **out, struct err *e)
 		err = fill_spans(s, snap);
 	if (!err)
 		err = fill_probes(s, snap);
+	if (!err)
+		err = fill_agents(s, snap);
 	if (err) {
 		err_set(e, err, "out of memory");
 		goto out;

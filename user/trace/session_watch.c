@@ -19,6 +19,7 @@
 
 #define KEY_TIMEOUT_NS 60000000000ull /* an open key older than this is dropped and counted */
 #define NOTICE_TAG     (~0ull)
+#define AGENTS_TAG     (~1ull)
 
 static int pid_open(pid_t pid)
 {
@@ -129,6 +130,9 @@ int session__watch(struct session *s, struct err *e)
 		return err_set(e, -errno, "cannot open the notice ring: %s", strerror(errno));
 	if (epoll_ctl(s->epfd, EPOLL_CTL_ADD, ring_buffer__epoll_fd(s->notices), &ev))
 		return err_set(e, -errno, "epoll: %s", strerror(errno));
+	ev.data.u64 = AGENTS_TAG;
+	if (s->o.agents && epoll_ctl(s->epfd, EPOLL_CTL_ADD, agents__fd(s->o.agents), &ev))
+		return err_set(e, -errno, "epoll: %s", strerror(errno));
 	for (size_t i = 0; i < s->target->npids; i++) {
 		pid_t pid = s->target->pids[i];
 
@@ -168,6 +172,8 @@ int session__poll(struct session *s, struct err *e)
 
 	n = epoll_wait(s->epfd, ev, 16, 0);
 	for (int i = 0; i < n; i++) {
+		if (ev[i].data.u64 == AGENTS_TAG)
+			agents__tell(s->o.agents);
 		if (ev[i].data.u64 != NOTICE_TAG)
 			continue;
 		err = ring_buffer__consume(s->notices);
@@ -176,7 +182,7 @@ int session__poll(struct session *s, struct err *e)
 	}
 	/* Ends after notices, so that a child's birth is seen before its parent's death. */
 	for (int i = 0; i < n; i++)
-		if (ev[i].data.u64 != NOTICE_TAG)
+		if (ev[i].data.u64 != NOTICE_TAG && ev[i].data.u64 != AGENTS_TAG)
 			forget_pid(s, (pid_t)ev[i].data.u64);
 	if (s->rescan && !s->ended) {
 		s->rescan = false;

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""qbpf run --cuda: the agent gets in with the program, and what it delivers is counted exactly.
+
+timeout: 240
+"""
+
+import os
+import signal
+import time
+
+import agent_session as a
+from harness import Qbpf, case, check, equal, summary, spans
+
+
+def run(argv, *options, mode="agent", code=0, sim="", **env):
+    """(summary or None, stderr, truth, qbpf)"""
+    log, doc = a.fresh(".csv"), a.fresh(".json")
+    q = Qbpf("run", "--cuda", mode, f"--json={doc}", *options, "--", *argv, env=a.env(log, sim, **env))
+    q.finish(code=code)
+    doc = summary(open(doc).read()) if os.path.exists(doc) else None
+    return doc, q.err_text(), a.truth(log) if os.path.exists(log) else {}
+
+
+@case
+def every_record_of_a_run_is_counted():
+    "a run of a strategy: kernels, copies, syncs and calls as the simulator logs them"
+    doc, err, truth = run([a.QUANT, "--ticks", "500"])
+    check(truth["kernels"] == 1000 and truth["copies"] == 1000, f"the truth itself: {truth}")
+    got, lost = a.counts(doc)
+    equal(got, truth, "records")
+    equal(lost, 0, "lost")
+    equal(spans(doc)["strategy:tick"]["count"], 500, "ticks, by their marker")
+
+
+@case
+def nothing_but_the_gpu():
+    "a program without markers is worth a run for its GPU alone; graphs count as launches"
+    doc, err, truth = run([a.TARGET, "launch:300", "h2d:20", "d2h:10", "memset:7", "graph:5", "sync"])
+    got, lost = a.counts(doc)
+    equal(got, truth, "records")
+    equal(lost, 0, "lost")
+    equal(doc["spans"], [], "spans")
+
+
+@case
+def the_programs_status_is_passed_on():
+    "the exit status is the program's; its output is its own"
+    doc, err, truth = run([a.TARGET, "launch:3", "exit:7"], code=7)
+    equal(a.counts(doc)[0], truth, "records")
+
+
+@case
+def a_program_without_cuda():
+    "--cuda agent fails where the program never initialises CUDA; --cuda auto says nothing of it"
+    _, err, _ = run(["/bin/true"], code=1)
+    check("not initialised CUDA" in err, err)
+    doc, err, _ = run(["/bin/true"], "--wait", mode="auto")
+    check("CUDA" not in err and a.gpu_note(doc) is None, err)
+
+
+@case
+def what_cupti_refuses():
+    "errors 39, 35, 15, 999: one line with the remedy; exit 1 only where the agent was required"
+    for code, words in ((39, "another profiler holds CUPTI"), (35, "NVreg_RestrictProfilingToAdminUsers"),
+                        (15, "driver did not start"), (999, "no usable CUDA driver")):  # fmt: skip
+        doc, err, truth = run([a.QUANT, "--ticks", "20"], sim=f"subscribe={code}", code=1)
+        equal(err.count(words), 1, f"lines about {code}: {err}")
+        check("no agent has been at work" in err, err)
+        doc, err, truth = run([a.QUANT, "--ticks", "20"], sim=f"subscribe={code}", mode="auto")
+        equal(err.count(words), 1, f"lines about {code}: {err}")
+        check(len(doc["spans"]) > 0, "the CPU side runs on")
+
+
+@case
+def another_tool_is_there():
+    "CUDA_INJECTION64_PATH of another tool is left alone"
+    _, err, _ = run([a.QUANT, "--ticks", "5"], code=1, CUDA_INJECTION64_PATH="/other.so")
+    check("/other.so is another tool's" in err, err)
+    doc, err, _ = run([a.QUANT, "--ticks", "5"], mode="auto", CUDA_INJECTION64_PATH="/other.so")
+    check("/other.so is another tool's" in err and len(doc["spans"]) > 0, err)
+
+
+@case
+def no_agent_is_installed():
+    "an agent that is not there is named; auto goes on without"
+    _, err, _ = run([a.QUANT, "--ticks", "5"], code=1, QBPF_AGENT="/nowhere/agent.so")
+    check("QBPF_AGENT=/nowhere/agent.so: No such file" in err, err)
+    doc, err, _ = run([a.QUANT, "--ticks", "5"], mode="auto", QBPF_AGENT="/nowhere/agent.so")
+    check("no records of the GPU" in err and a.gpu_note(doc) is None, err)
+
+
+@case
+def dropped_records_are_counted():
+    "what CUPTI drops is lost, exactly"
+    doc, err, truth = run([a.TARGET, "launch:1000", "sync"], sim="drop=10")
+    got, lost = a.counts(doc)
+    equal(sum(got.values()) + lost, sum(truth.values()), f"read and lost: {got}, {lost}")
+    check(lost > 50, f"lost {lost}")
+    check("dropped by CUPTI" in a.gpu_note(doc), a.gpu_note(doc))
+
+
+@case
+def the_reader_is_stopped():
+    "qbpf itself is stopped while 300,000 launches go on: what the ring cannot hold is counted, exactly"
+    log, doc = a.fresh(".csv"), a.fresh(".json")
+    with Qbpf("run", "--cuda", "agent", f"--json={doc}", "--", a.TARGET, "launch:10", "sleep:1500",
+              "launch:300000", "sync", env=a.env(log)) as q:  # fmt: skip
+        q.wait_err("CUDA agent: on")
+        q.p.send_signal(signal.SIGSTOP)
+        child = int(open(f"/proc/{q.p.pid}/task/{q.p.pid}/children").read().split()[0])
+        until = time.monotonic() + 60
+        while "State:\tZ" not in open(f"/proc/{child}/status").read():
+            check(time.monotonic() < until, "the program does not end")
+            time.sleep(0.05)
+        q.p.send_signal(signal.SIGCONT)
+        q.finish()
+    doc = summary(open(doc).read())
+    got, lost = a.counts(doc)
+    truth = a.truth(log)
+    equal(truth["kernels"], 300010, "kernels, in truth")
+    check(lost > 1000, f"lost: {a.gpu_note(doc)}")
+    equal(sum(got.values()) + lost, sum(truth.values()), f"read and lost: {a.gpu_note(doc)}")
+
+
+@case
+def qbpf_is_killed():
+    "SIGKILL: the program ends as if nothing had been, its agent has left"
+    log = a.fresh(".csv")
+    out = a.fresh(".out")
+    with open(out, "wb") as f:
+        with Qbpf("run", "--cuda", "agent", "--plain", "--", a.TARGET, "launch:10", "sleep:1500", "launch:10",
+                  "tasks", "print:end", env=a.env(log), stdout=f) as q:  # fmt: skip
+            q.wait_err("CUDA agent: on")
+            q.p.send_signal(signal.SIGKILL)
+            q.p.wait()
+    until = time.monotonic() + 20
+    while b"end" not in open(out, "rb").read():
+        check(time.monotonic() < until, "the program does not end")
+        time.sleep(0.05)
+    text = open(out, "rb").read().decode()
+    check("qbpf-cupti" not in text, text)
+
+
+@case
+def an_option_of_its_own():
+    "--cuda takes three words; --cuda of list is no option"
+    q = Qbpf("run", "--cuda", "gpu", "--", "/bin/true")
+    q.finish(code=2)
+    check("--cuda gpu: one of auto, agent, off" in q.err_text(), q.err_text())
+
+
+if __name__ == "__main__":
+    a.main()

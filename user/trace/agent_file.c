@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Finding the CUDA agent; see agent_file.h. */
+#include "trace/agent_file.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define AGENT_NAME "libqbpf_cupti.so"
+
+static int take(const char *candidate, char *path, size_t size)
+{
+	char real[PATH_MAX];
+
+	if (!realpath(candidate, real))
+		return -errno;
+	if (access(real, R_OK))
+		return -errno;
+	return snprintf(path, size, "%s", real) < (int)size ? 0 : -ENAMETOOLONG;
+}
+
+int agent_file__find(char *path, size_t size, struct err *e)
+{
+	static const char *const beside[] = {"/" AGENT_NAME, "/../lib/qbpf/" AGENT_NAME};
+	const char *named = getenv("QBPF_AGENT");
+	char exe[PATH_MAX], candidate[PATH_MAX + 64];
+	ssize_t n;
+	int err;
+
+	if (named && *named) {
+		err = take(named, path, size);
+		return err ? err_set(e, err, "QBPF_AGENT=%s: %s", named, strerror(-err)) : 0;
+	}
+	n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	if (n < 0)
+		return err_set(e, -errno, "/proc/self/exe: %s", strerror(errno));
+	exe[n] = '\0';
+	*strrchr(exe, '/') = '\0';
+	for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]); i++) {
+		snprintf(candidate, sizeof(candidate), "%s%s", exe, beside[i]);
+		if (!take(candidate, path, size))
+			return 0;
+	}
+	return err_set(e, -ENOENT,
+		       "the CUDA agent %s is not there: it is built where CUDA's headers are "
+		       "(make CUDA_HOME=...), or named by QBPF_AGENT",
+		       AGENT_NAME);
+}

@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The CUDA agents of a session; see agents.h. */
+#include "trace/agents.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "file/ring_reader.h"
+#include "log.h"
+
+#define WAIT_BUSY_NS 2000000ull
+#define WAIT_IDLE_NS 20000000ull
+/* Agents leave within 100 ms, or hang in CUPTI, which they give up after 2 s. */
+#define STOP_WAIT_NS 4000000000ull
+/* An agent's thread looks around every 100 ms: a process is dead whose agent has not for so long. */
+#define SILENT_NS 1000000000ull
+#define TEXT_MAX  512
+
+struct source {
+	struct ring_reader *ring;
+	pid_t pid; /* 0: whoever takes the ring that `run` leaves open */
+	bool dropped, was_on;
+	enum qbpf_ring_state told;
+	uint32_t told_generation;
+	enum qbpf_ring_state seen; /* by the thread */
+	uint32_t seen_generation;
+};
+
+struct agents {
+	pthread_mutex_t lock; /* of all below, and of the rings */
+	struct source *sources;
+	size_t n;
+	pthread_t thread;
+	bool running;
+	int statefd;
+	bool stopping;
+};
+
+/* --- the thread --------------------------------------------------------------------------------- */
+
+static int on_record(void *ctx, const struct qbpf_ring_record *rec)
+{
+	(void)ctx;
+	(void)rec;
+	return 0;
+}
+
+static void look_at_state(struct agents *a, struct source *s)
+{
+	struct ring_status st;
+	uint64_t one = 1;
+
+	ring_reader__status(s->ring, &st);
+	s->was_on |= st.on_ns != 0;
+	if (st.state == s->seen && st.generation == s->seen_generation)
+		return;
+	s->seen = st.state;
+	s->seen_generation = st.generation;
+	if (write(a->statefd, &one, sizeof(one)) < 0)
+		log_dbg("eventfd: %s", strerror(errno));
+}
+
+/* Takes what there is; returns the share of the fullest lane that was waiting, in percent. */
+static unsigned take_all(struct agents *a)
+{
+	unsigned fill = 0, f;
+
+	for (size_t i = 0; i < a->n; i++) {
+		struct source *s = &a->sources[i];
+
+		if (s->dropped)
+			continue;
+		f = ring_reader__fill(s->ring);
+		fill = f > fill ? f : fill;
+		look_at_state(a, s);
+		ring_reader__poll(s->ring, on_record, s);
+	}
+	return fill;
+}
+
+static void *run(void *arg)
+{
+	struct agents *a = arg;
+	uint64_t wait = WAIT_IDLE_NS;
+
+	for (;;) {
+		struct timespec ts = {.tv_nsec = (long)wait};
+		unsigned fill;
+		bool stop;
+
+		nanosleep(&ts, NULL);
+		pthread_mutex_lock(&a->lock);
+		fill = take_all(a);
+		stop = a->stopping;
+		pthread_mutex_unlock(&a->lock);
+		if (stop)
+			return NULL;
+		wait = fill > 10 ? WAIT_BUSY_NS : WAIT_IDLE_NS;
+	}
+}
+
+static int start_thread(struct agents *a, struct err *e)
+{
+	sigset_t all, before;
+	int err;
+
+	if (a->running)
+		return 0;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = -pthread_create(&a->thread, NULL, run, a);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	a->running = !err;
+	return err ? err_set(e, err, "cannot start the ring's thread: %s", strerror(-err)) : 0;
+}
+
+static void stop_thread(struct agents *a)
+{
+	if (!a->running)
+		return;
+	pthread_mutex_lock(&a->lock);
+	a->stopping = true;
+	pthread_mutex_unlock(&a->lock);
+	pthread_join(a->thread, NULL);
+	a->running = a->stopping = false;
+}
+
+/* --- life --------------------------------------------------------------------------------------- */
+
+int agents__new(struct agents **out, struct err *e)
+{
+	struct agents *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return err_set(e, -ENOMEM, "out of memory");
+	a->statefd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (a->statefd < 0) {
+		int err = err_set(e, -errno, "eventfd: %s", strerror(errno));
+
+		free(a);
+		return err;
+	}
+	pthread_mutex_init(&a->lock, NULL);
+	*out = a;
+	return 0;
+}
+
+void agents__free(struct agents *a)
+{
+	if (!a)
+		return;
+	stop_thread(a);
+	for (size_t i = 0; i < a->n; i++)
+		ring_reader__free(a->sources[i].ring);
+	free(a->sources);
+	close(a->statefd);
+	pthread_mutex_destroy(&a->lock);
+	free(a);
+}
+
+static int append(struct agents *a, struct ring_reader *ring, pid_t pid, size_t *at, struct err *e)
+{
+	struct source *bigger;
+	int err = start_thread(a, e);
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&a->lock);
+	bigger = realloc(a->sources, (a->n + 1) * sizeof(*bigger));
+	if (bigger) {
+		a->sources = bigger;
+		*at = a->n;
+		bigger[a->n++] = (struct source){.ring = ring, .pid = pid};
+	}
+	pthread_mutex_unlock(&a->lock);
+	return bigger ? 0 : err_set(e, -ENOMEM, "out of memory");
+}
+
+int agents__for_child(struct agents *a, const char *agent, struct err *e)
+{
+	const char *other = getenv("CUDA_INJECTION64_PATH");
+	struct ring_reader *ring;
+	char path[64];
+	size_t at;
+	int err;
+
+	if (other && *other)
+		return err_set(e, -EBUSY,
+			       "CUDA_INJECTION64_PATH=%s is another tool's: there can be one",
+			       other);
+	ring = ring_reader__new(NULL, e);
+	if (!ring)
+		return -errno;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", ring_reader__fd(ring));
+	err = append(a, ring, 0, &at, e);
+	if (err) {
+		ring_reader__free(ring);
+		return err;
+	}
+	if (setenv("QBPF_RING", path, 1) || setenv("CUDA_INJECTION64_PATH", agent, 1))
+		return err_set(e, -ENOMEM, "out of memory");
+	return 0;
+}
+
+void agents__child_started(struct agents *a)
+{
+	unsetenv("QBPF_RING");
+	unsetenv("CUDA_INJECTION64_PATH");
+	for (size_t i = 0; i < a->n; i++)
+		if (!a->sources[i].pid)
+			fcntl(ring_reader__fd(a->sources[i].ring), F_SETFD, FD_CLOEXEC);
+}
+
+int agents__adopt(struct agents *a, pid_t pid, int fd, size_t *at, struct err *e)
+{
+	struct ring_reader *ring = ring_reader__adopt(fd, NULL, e);
+	int err;
+
+	if (!ring)
+		return -errno;
+	fcntl(ring_reader__fd(ring), F_SETFD, FD_CLOEXEC);
+	err = append(a, ring, pid, at, e);
+	if (err)
+		ring_reader__free(ring);
+	return err;
+}
+
+void agents__drop(struct agents *a, size_t ring)
+{
+	pthread_mutex_lock(&a->lock);
+	a->sources[ring].dropped = true;
+	pthread_mutex_unlock(&a->lock);
+}
+
+size_t agents__count(const struct agents *a)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < a->n; i++)
+		n += a->sources[i].pid && !a->sources[i].dropped;
+	return n;
+}
+
+int agents__fd(const struct agents *a)
+{
+	return a->statefd;
+}
+
+/* --- what they say ------------------------------------------------------------------------------ */
+
+/* Is it worth a line while it is so? The way out is told by its end. */
+static bool is_news(enum qbpf_ring_state state)
+{
+	return state == QBPF_RING_ON || state == QBPF_RING_REFUSED || state == QBPF_RING_OFF;
+}
+
+static void tell_one(const struct agents *a, struct source *s)
+{
+	struct ring_status st;
+	char line[TEXT_MAX], who[32] = "";
+	enum log_level level = LOG_INFO;
+
+	ring_reader__status(s->ring, &st);
+	if (!is_news(st.state) || (st.state == s->told && st.generation == s->told_generation))
+		return;
+	s->told = st.state;
+	s->told_generation = st.generation;
+	ring_status__explain(&st, line, sizeof(line));
+	if (a->n > 1 && s->pid)
+		snprintf(who, sizeof(who), "process %d: ", s->pid);
+	if (st.state == QBPF_RING_REFUSED)
+		level = LOG_WARN;
+	else if (st.state == QBPF_RING_OFF && st.reason != QBPF_RING_FATAL &&
+		 !(st.warnings & QBPF_RING_WARN_LINGERS))
+		level = LOG_DBG;
+	log_print(level, "%s%s", who, line);
+}
+
+void agents__tell(struct agents *a)
+{
+	uint64_t n;
+
+	if (read(a->statefd, &n, sizeof(n)) < 0 && errno != EAGAIN)
+		log_dbg("eventfd: %s", strerror(errno));
+	pthread_mutex_lock(&a->lock);
+	for (size_t i = 0; i < a->n; i++)
+		if (!a->sources[i].dropped)
+			tell_one(a, &a->sources[i]);
+	pthread_mutex_unlock(&a->lock);
+}
+
+/* --- the end ------------------------------------------------------------------------------------ */
+
+/* Will nothing more come? */
+static bool is_over(struct source *s, uint64_t now)
+{
+	struct ring_status st;
+
+	ring_reader__status(s->ring, &st);
+	switch (st.state) {
+	case QBPF_RING_STARTING:
+	case QBPF_RING_ON:
+	case QBPF_RING_STOPPING:
+		/* Inside a call it does not look around, however well it is. */
+		return !st.in_call_ns && now > st.heartbeat_ns + SILENT_NS;
+	default:
+		return true;
+	}
+}
+
+static bool all_over(struct agents *a)
+{
+	uint64_t now = now_ns();
+	bool over = true;
+
+	pthread_mutex_lock(&a->lock);
+	for (size_t i = 0; i < a->n; i++)
+		over &= a->sources[i].dropped || is_over(&a->sources[i], now);
+	pthread_mutex_unlock(&a->lock);
+	return over;
+}
+
+static void tell_left_behind(const struct source *s)
+{
+	struct ring_status st;
+
+	ring_reader__status(s->ring, &st);
+	if (st.state == QBPF_RING_STOPPING || (st.state == QBPF_RING_ON && st.in_call_ns))
+		log_warn("the CUDA agent is still leaving%s%s: it goes on by itself, and records "
+			 "nothing",
+			 st.in_call[0] ? ", in " : "", st.in_call);
+	else if (st.state == QBPF_RING_ON)
+		log_warn("the target ended so suddenly that the CUDA agent could not hand over the "
+			 "last records");
+}
+
+void agents__stop(struct agents *a)
+{
+	uint64_t until = now_ns() + STOP_WAIT_NS;
+	struct timespec pause = {.tv_nsec = 5000000};
+
+	pthread_mutex_lock(&a->lock);
+	for (size_t i = 0; i < a->n; i++)
+		if (!a->sources[i].dropped)
+			ring_reader__stop(a->sources[i].ring);
+	pthread_mutex_unlock(&a->lock);
+	while (!all_over(a) && now_ns() < until)
+		nanosleep(&pause, NULL);
+	stop_thread(a);
+	take_all(a);
+	agents__tell(a);
+	for (size_t i = 0; i < a->n; i++)
+		if (!a->sources[i].dropped)
+			tell_left_behind(&a->sources[i]);
+}
+
+/* --- sums --------------------------------------------------------------------------------------- */
+
+void agents__sums(struct agents *a, struct agents_sums *out)
+{
+	struct ring_status st;
+
+	memset(out, 0, sizeof(*out));
+	pthread_mutex_lock(&a->lock);
+	for (size_t i = 0; i < a->n; i++) {
+		ring_reader__status(a->sources[i].ring, &st);
+		for (unsigned t = 0; t < QBPF_RING_TYPES; t++) {
+			out->read[t] += st.read[t];
+			out->lost[t] += st.lost[t];
+		}
+		out->begun |= st.generation != 0;
+		out->dropped += st.dropped;
+		out->discarded += st.discarded;
+		out->unreadable += st.unknown_types;
+		out->broken += st.broken + st.bad_lanes;
+	}
+	pthread_mutex_unlock(&a->lock);
+}
+
+/* Types that a person asks for, in that order. */
+static const struct {
+	enum qbpf_ring_type type;
+	const char *one, *many;
+} shown[] = {
+    {QBPF_RING_KERNEL, "kernel", "kernels"}, {QBPF_RING_GRAPH, "graph", "graphs"},
+    {QBPF_RING_COPY, "copy", "copies"},	     {QBPF_RING_SET, "memset", "memsets"},
+    {QBPF_RING_SYNC, "sync", "syncs"},	     {QBPF_RING_CALL, "call", "calls"},
+};
+
+static void put_lost(FILE *f, const struct agents_sums *s)
+{
+	uint64_t ring = 0, other = 0, lost;
+	const char *sep = ": ";
+
+	for (unsigned t = 0; t < QBPF_RING_TYPES; t++)
+		other += s->lost[t];
+	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
+		ring += s->lost[shown[i].type];
+	other -= ring;
+	lost = ring + s->dropped + s->discarded;
+	if (lost)
+		fprintf(f, "; lost %llu", (unsigned long long)lost);
+	if (ring) {
+		fprintf(f, "%s%llu found the agent's ring full", sep, (unsigned long long)ring);
+		sep = ", ";
+	}
+	if (s->dropped) {
+		fprintf(f, "%s%llu were dropped by CUPTI", sep, (unsigned long long)s->dropped);
+		sep = ", ";
+	}
+	if (s->discarded)
+		fprintf(f, "%s%llu found no buffer", sep, (unsigned long long)s->discarded);
+	if (other)
+		fprintf(f, "; lost %llu clock readings and descriptions",
+			(unsigned long long)other);
+}
+
+char *agents_sums__text(const struct agents_sums *s)
+{
+	const char *sep = " ";
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		return NULL;
+	fputs("GPU:", f);
+	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
+		uint64_t n = s->read[shown[i].type];
+
+		if (!n)
+			continue;
+		fprintf(f, "%s%llu %s", sep, (unsigned long long)n,
+			n == 1 ? shown[i].one : shown[i].many);
+		sep = ", ";
+	}
+	if (*sep == ' ')
+		fputs(" nothing", f);
+	put_lost(f, s);
+	if (s->broken || s->unreadable)
+		fprintf(f, "; could not be read: %llu records, the rest of %llu buffers",
+			(unsigned long long)s->unreadable, (unsigned long long)s->broken);
+	if (!fclose(f))
+		return text;
+	free(text);
+	return NULL;
+}
+
+int agents__check(struct agents *a, struct err *e)
+{
+	char line[TEXT_MAX] = "";
+	struct ring_status st;
+
+	for (size_t i = 0; i < a->n; i++) {
+		if (a->sources[i].dropped)
+			continue;
+		ring_reader__status(a->sources[i].ring, &st);
+		if (a->sources[i].was_on || st.on_ns)
+			return 0;
+		if (st.state != QBPF_RING_REFUSED) /* that was told when it was so */
+			ring_status__explain(&st, line, sizeof(line));
+	}
+	return err_set(e, -ENODEV, "%s",
+		       *line ? line : "--cuda agent: no agent has been at work in the target");
+}

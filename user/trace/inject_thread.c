@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Stopping a thread where it can be sent; see inject_thread.h.
+ *
+ * SYSTEM CALLS. A thread that waits in one is taken out of it by the stop. What the kernel would do
+ * when it goes on, make the call anew, is done by hand where the thread comes back by its own code:
+ * the address is that of the syscall instruction, the call's number is in %rax. A few calls do not
+ * wait for that: they fail with EINTR after a mere stop (signal(7): epoll_wait and others). The
+ * program has done nothing to get that, so they are made anew as well, also where the thread is let
+ * go after all.
+ *
+ * SIGNALS. A thread with one on its way is let go. One that comes while it is away waits until it is
+ * back, and is taken before the call is made anew: as if it had come just before the call.
+ */
+#include "trace/inject_thread.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "elf/proc_state.h"
+#include "log.h"
+
+#define ROUNDS	     60
+#define ROUND_MS     20
+#define TRIES_ROUND  16
+#define STOP_WAIT_NS 500000000ull
+
+/* In the kernel's include/linux/errno.h, seen by tracers alone. */
+#define ERESTARTSYS	      512
+#define ERESTARTNOINTR	      513
+#define ERESTARTNOHAND	      514
+#define ERESTART_RESTARTBLOCK 516
+
+#ifndef PTRACE_GET_RSEQ_CONFIGURATION
+#define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
+#endif
+
+void inject__stage(enum inject_stage stage)
+{
+	const char *at = getenv("QBPF_TEST_DIE_AT");
+
+	if (at && atoi(at) == (int)stage)
+		kill(getpid(), SIGKILL);
+}
+
+/* --- candidates --------------------------------------------------------------------------------- */
+
+struct candidate {
+	pid_t tid;
+	int rank; /* less is better; -1: none at all */
+};
+
+/*
+ * A thread that waits is likely to be at a safe point, and least disturbed; the driver's own wait for
+ * nothing that is urgent.
+ */
+static int rank_of(pid_t pid, pid_t tid)
+{
+	char dir[64], *text = NULL, *p;
+	bool drivers = false;
+	size_t len;
+	int rank = -1;
+
+	snprintf(dir, sizeof(dir), "/proc/%d/task/%d", pid, tid);
+	if (proc_state__read_file(dir, "stat", &text, &len))
+		return -1;
+	p = strrchr(text, ')');
+	if (p && p[1])
+		rank = p[2] == 'S' ? 2 : p[2] == 'R' ? 3 : -1;
+	drivers = strstr(text, "(cuda-") != NULL;
+	free(text);
+	if (rank != 2 || proc_state__read_file(dir, "syscall", &text, &len))
+		return rank;
+	switch (atoi(text)) { /* "running" is 0, which is read */
+	case SYS_poll:
+	case SYS_ppoll:
+	case SYS_select:
+	case SYS_pselect6:
+	case SYS_nanosleep:
+	case SYS_clock_nanosleep:
+	case SYS_futex:
+		rank = !drivers;
+		break;
+	default:
+		break;
+	}
+	free(text);
+	return rank;
+}
+
+static int by_rank(const void *pa, const void *pb)
+{
+	const struct candidate *a = pa, *b = pb;
+
+	return a->rank - b->rank;
+}
+
+/* Of more than there is room for, those that the kernel lists first. */
+static size_t list_candidates(pid_t pid, struct candidate *c, size_t room)
+{
+	struct dirent *d;
+	char path[64];
+	size_t n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && n < room && (d = readdir(dir))) {
+		pid_t tid = atoi(d->d_name);
+		int rank = tid > 0 ? rank_of(pid, tid) : -1;
+
+		if (rank >= 0)
+			c[n++] = (struct candidate){.tid = tid, .rank = rank};
+	}
+	if (dir)
+		closedir(dir);
+	qsort(c, n, sizeof(*c), by_rank);
+	return n;
+}
+
+/* --- registers ---------------------------------------------------------------------------------- */
+
+static int get_regs(pid_t tid, struct user_regs_struct *r)
+{
+	struct iovec v = {.iov_base = r, .iov_len = sizeof(*r)};
+
+	return ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &v) ? -errno : 0;
+}
+
+static int set_regs(pid_t tid, struct user_regs_struct *r)
+{
+	struct iovec v = {.iov_base = r, .iov_len = sizeof(*r)};
+
+	return ptrace(PTRACE_SETREGSET, tid, (void *)NT_PRSTATUS, &v) ? -errno : 0;
+}
+
+/* Calls that a mere stop ends with EINTR, and that have done nothing then. */
+static bool stop_interrupts(long call)
+{
+	switch (call) {
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+	case 441: /* epoll_pwait2 */
+	case SYS_semop:
+	case SYS_semtimedop:
+	case SYS_rt_sigtimedwait:
+	case SYS_io_getevents:
+	case 426: /* io_uring_enter */
+	case SYS_read:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_recvmmsg:
+	case SYS_accept:
+	case SYS_accept4:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool at_syscall(pid_t tid, uint64_t ip)
+{
+	errno = 0;
+	return (ptrace(PTRACE_PEEKTEXT, tid, (void *)(uintptr_t)(ip - 2), NULL) & 0xffff) ==
+		   0x050f &&
+	       !errno;
+}
+
+/*
+ * Makes the interrupted call, if there is one, the thread's next instruction: *changed. False: it
+ * cannot be told.
+ */
+static bool restart_call(pid_t tid, struct user_regs_struct *r, bool *changed)
+{
+	long call = (long)r->orig_rax;
+
+	*changed = false;
+	if (call < 0)
+		return true;
+	switch (-(long)r->rax) {
+	case ERESTARTSYS:
+	case ERESTARTNOINTR:
+	case ERESTARTNOHAND:
+		r->rax = (unsigned long)call;
+		break;
+	case ERESTART_RESTARTBLOCK:
+		r->rax = SYS_restart_syscall;
+		break;
+	case EINTR:
+		if (!stop_interrupts(call))
+			return false;
+		r->rax = (unsigned long)call;
+		break;
+	default: /* it had just come to its end */
+		r->orig_rax = -1ul;
+		*changed = true;
+		return true;
+	}
+	if (!at_syscall(tid, r->rip))
+		return false;
+	r->rip -= 2;
+	r->orig_rax = -1ul;
+	*changed = true;
+	return true;
+}
+
+/* --- is this thread, now, one to be sent? ------------------------------------------------------- */
+
+static uint64_t hex_after(const char *text, const char *key)
+{
+	const char *p = strstr(text, key);
+
+	return p ? strtoull(p + strlen(key), NULL, 16) : 0;
+}
+
+static const char *signals_pending(pid_t pid, pid_t tid)
+{
+	char dir[64], *text = NULL;
+	uint64_t pending;
+	size_t len;
+
+	snprintf(dir, sizeof(dir), "/proc/%d/task/%d", pid, tid);
+	if (proc_state__read_file(dir, "status", &text, &len))
+		return "it is gone";
+	pending = (hex_after(text, "\nSigPnd:") | hex_after(text, "\nShdPnd:")) &
+		  ~hex_after(text, "\nSigBlk:");
+	free(text);
+	return pending ? "a signal is on its way to it" : NULL;
+}
+
+/* Inside a restartable sequence its place may not be left. */
+static const char *in_rseq(pid_t tid)
+{
+	struct {
+		uint64_t at;
+		uint32_t size, signature, flags, pad;
+	} c = {0};
+	long section;
+
+	if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, tid, (void *)sizeof(c), &c) < 0 || !c.at)
+		return NULL;
+	errno = 0;
+	section = ptrace(PTRACE_PEEKDATA, tid, (void *)(uintptr_t)(c.at + 8), NULL);
+	return section || errno ? "it is inside a restartable sequence" : NULL;
+}
+
+static const char *unfit(const struct inject_site *s, struct inject_stack *st, pid_t tid,
+			 const struct user_regs_struct *r)
+{
+	const char *why = r->cs == 0x33 ? NULL : "it runs 32-bit code";
+
+	if (!why)
+		why = signals_pending(s->pid, tid);
+	if (!why)
+		why = in_rseq(tid);
+	return why ? why : inject_stack__check(st, tid);
+}
+
+/* --- one attempt -------------------------------------------------------------------------------- */
+
+static int refused(pid_t pid, int err, struct err *e)
+{
+	char scope[16] = "";
+	FILE *f;
+
+	if (err != -EPERM && err != -EACCES)
+		return err_set(e, err, "process %d cannot be stopped by ptrace: %s", pid,
+			       strerror(-err));
+	f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+	if (f && fgets(scope, sizeof(scope), f) && atoi(scope) > 0)
+		err_set(e, -EPERM,
+			"process %d may not be ptraced: kernel.yama.ptrace_scope is %d, which "
+			"takes %s",
+			pid, atoi(scope),
+			atoi(scope) < 3 ? "CAP_SYS_PTRACE" : "a reboot to change");
+	else
+		err_set(e, -EPERM,
+			"process %d may not be ptraced: that takes CAP_SYS_PTRACE, and no security "
+			"module that forbids it",
+			pid);
+	if (f)
+		fclose(f);
+	return -EPERM;
+}
+
+/* 0: stopped by us; 1: it is gone, or stopped by another cause, and let go. */
+static int await_stop(pid_t tid, struct err *e)
+{
+	uint64_t until = now_ns() + STOP_WAIT_NS;
+	struct timespec pause = {.tv_nsec = 10000};
+
+	for (;;) {
+		int status, sig;
+		pid_t got = waitpid(tid, &status, __WALL | WNOHANG);
+
+		if (got < 0 || (got && !WIFSTOPPED(status)))
+			return 1;
+		if (got && status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) == SIGTRAP)
+			return 0;
+		if (got && status >> 16 == PTRACE_EVENT_STOP) {
+			ptrace(PTRACE_DETACH, tid, NULL, NULL);
+			return err_set(e, -EAGAIN, "it has been stopped (signal %d)",
+				       WSTOPSIG(status));
+		}
+		if (got) { /* a signal of its own comes first: let it have that */
+			sig = status >> 16 ? 0 : WSTOPSIG(status);
+			ptrace(PTRACE_CONT, tid, NULL, (void *)(uintptr_t)sig);
+		}
+		if (now_ns() > until)
+			return err_set(e, -ETIMEDOUT,
+				       "thread %d does not stop: it hangs in the kernel", tid);
+		nanosleep(&pause, NULL);
+	}
+}
+
+static int poke(pid_t tid, uint64_t to, const void *from, size_t len)
+{
+	unsigned long word;
+
+	for (size_t i = 0; i < len; i += sizeof(word)) {
+		memcpy(&word, (const char *)from + i, sizeof(word));
+		if (ptrace(PTRACE_POKETEXT, tid, (void *)(uintptr_t)(to + i), (void *)word))
+			return -errno;
+	}
+	return 0;
+}
+
+static int put_code(const struct inject_site *s, pid_t tid, bool all, uint64_t back)
+{
+	size_t consts = INJECT_CODE_BYTES;
+	struct inject_consts c = s->consts;
+
+	c.back = back;
+	if (all) {
+		int err = poke(tid, s->cave, inject_stub_begin, consts);
+
+		if (err)
+			return err;
+	}
+	return poke(tid, s->cave + consts, &c, all ? sizeof(c) : sizeof(c.back));
+}
+
+/* The stopped thread; 0: it was sent, 1: it was let go. */
+static int send_stopped(const struct inject_site *s, struct inject_stack *st, pid_t tid, bool all,
+			const char **why, struct err *e)
+{
+	struct user_regs_struct regs, at;
+	bool changed;
+	int err = get_regs(tid, &regs);
+
+	if (err)
+		return 1;
+	*why = unfit(s, st, tid, &regs);
+	at = regs;
+	if (!restart_call(tid, &at, &changed)) {
+		changed = false;
+		*why = *why ? *why : "it is in a system call that cannot be made anew";
+	}
+	if (*why) {
+		/* As it would be had nobody looked: only the EINTR is our doing. */
+		if (changed && (long)regs.rax == -EINTR && stop_interrupts((long)regs.orig_rax) &&
+		    !signals_pending(s->pid, tid))
+			set_regs(tid, &at);
+		return 1;
+	}
+	inject__stage(STAGE_CHECKED);
+	err = put_code(s, tid, all, at.rip);
+	at.rip = s->cave;
+	if (!err)
+		err = set_regs(tid, &at);
+	if (err)
+		return err_set(e, err, "thread %d cannot be sent: %s", tid, strerror(-err));
+	inject__stage(STAGE_SENT);
+	return 0;
+}
+
+/* While a thread is stopped for us nobody else shall have our CPU. */
+static void hurry(bool on)
+{
+	struct sched_param p = {.sched_priority = on};
+
+	if (sched_setscheduler(0, (on ? SCHED_RR : SCHED_OTHER) | SCHED_RESET_ON_FORK, &p))
+		log_dbg("sched_setscheduler: %s", strerror(errno));
+}
+
+static int attempt(const struct inject_site *s, struct inject_stack *st, pid_t tid, bool all,
+		   struct inject_report *r, uint64_t *since_ns, const char **why, struct err *e)
+{
+	uint64_t stopped;
+	int err;
+
+	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL))
+		return errno == ESRCH ? 1 : refused(s->pid, -errno, e);
+	inject__stage(STAGE_SEIZED);
+	hurry(true);
+	*since_ns = now_ns();
+	err = ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) ? 1 : await_stop(tid, e);
+	if (err) {
+		hurry(false);
+		*why = err < 0 ? e->text : NULL;
+		return err == -EAGAIN ? 1 : err;
+	}
+	inject__stage(STAGE_STOPPED);
+	err = send_stopped(s, st, tid, all, why, e);
+	ptrace(PTRACE_DETACH, tid, NULL, NULL);
+	stopped = now_ns() - *since_ns;
+	hurry(false);
+	r->stopped_ns = stopped > r->stopped_ns ? stopped : r->stopped_ns;
+	if (err)
+		r->looked_at++;
+	else
+		inject__stage(STAGE_RELEASED);
+	return err;
+}
+
+int inject_thread__send(const struct inject_site *s, struct inject_stack *st, bool all,
+			struct inject_report *r, uint64_t *since_ns, struct err *e)
+{
+	struct timespec pause = {.tv_nsec = ROUND_MS * 1000000l};
+	struct candidate c[512];
+	const char *why = NULL, *one;
+	struct err last = {{0}};
+
+	for (int round = 0; round < ROUNDS; round++) {
+		size_t n = list_candidates(s->pid, c, sizeof(c) / sizeof(c[0]));
+
+		if (!n && kill(s->pid, 0))
+			return err_set(e, -ESRCH, "process %d has ended", s->pid);
+		for (size_t i = 0; i < n && i < TRIES_ROUND; i++) {
+			int err;
+
+			one = NULL;
+			err = attempt(s, st, c[i].tid, all, r, since_ns, &one, e);
+			if (err <= 0) {
+				r->tid = c[i].tid;
+				return err;
+			}
+			if (one) {
+				log_dbg("thread %d is left alone: %s", c[i].tid, one);
+				snprintf(last.text, sizeof(last.text), "%s", one);
+				why = last.text;
+			}
+		}
+		nanosleep(&pause, NULL);
+	}
+	return err_set(
+	    e, -EAGAIN,
+	    "no thread of process %d was found at a safe point: %s; start it by qbpf run "
+	    "--cuda agent",
+	    s->pid, why ? why : "none waits or runs");
+}
