@@ -39,6 +39,9 @@ int select_funcs(struct plan *p, const struct plan_opts *o, const struct plan_ob
 		 size_t from, size_t n);
 int select_by_hand(struct plan *p, const struct plan_opts *o, const struct plan_object *objs,
 		   size_t from, size_t n, struct err *e);
+/* select_cuda.c: the functions of CUDA, whatever the other options are. */
+int select_cuda(struct plan *p, const struct plan_opts *o, const struct plan_object *objs,
+		size_t from, size_t n);
 int select_by_hand_check(const struct plan_opts *o, struct err *e);
 /* Calls cb for every BEGIN and END of one -s. */
 int select_by_hand_sides(const char *text, void (*cb)(void *ctx, const char *side), void *ctx);

@@ -288,9 +288,18 @@ static void take(struct ends *e, enum return_way way)
 		site__refuse(entry_of(e), "out of memory");
 }
 
-/* Entry only: counted, with the histogram of its interval. */
+static void refuse(struct ends *e);
+
+/*
+ * Entry only: counted, with the histogram of its interval. The span of a CUDA function is that of
+ * several, which have their ends.
+ */
 static void count_only(struct ends *e)
 {
+	if (span_of(e)->kind == SPAN_CUDA && e->pf->opts->returns != RET_NONE) {
+		refuse(e);
+		return;
+	}
 	take(e, RET_NONE);
 	span_of(e)->kind = SPAN_INSTANT;
 	entry_of(e)->role = QBPF_ROLE_INSTANT;
@@ -298,7 +307,8 @@ static void count_only(struct ends *e)
 
 static void refuse(struct ends *e)
 {
-	take(e, RET_NONE);
+	if (span_of(e)->kind != SPAN_CUDA || span_of(e)->way == RET_AUTO)
+		take(e, RET_NONE);
 	site__refuse(entry_of(e), "its end cannot be seen safely: %s", e->why);
 }
 

@@ -144,6 +144,9 @@ static int select_and_check(struct session *s, size_t from_object, struct plan_p
 	if (s->o.plan.nfuncs || s->o.plan.nspans)
 		want |= TARGET_FUNCS;
 	err = target__read(s->target, from_object, want, e);
+	for (size_t i = from_object; !err && i < s->target->nobjects; i++)
+		if (s->target->plan_objects[i].has_cuda && s->o.plan.cuda != CUDA_OFF)
+			err = target__read_one(s->target, i, want | TARGET_FUNCS, e);
 	if (err)
 		return err;
 	err = plan_select(s->plan, &s->o.plan, s->target->plan_objects, from_object,
@@ -189,7 +192,8 @@ static int size_maps(struct session *s)
 static bool plan_uses(const struct plan *p, enum return_way way)
 {
 	for (size_t i = 0; i < p->nspans; i++)
-		if (p->spans[i].kind == SPAN_FUNC && p->spans[i].way == way && p->spans[i].armed)
+		if ((p->spans[i].kind == SPAN_FUNC || p->spans[i].kind == SPAN_CUDA) &&
+		    p->spans[i].way == way && p->spans[i].armed)
 			return true;
 	return false;
 }

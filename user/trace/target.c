@@ -283,6 +283,7 @@ static void object_facts(struct target_object *o)
 	if (!o->is_libc)
 		elf_image__scan_code(o->img, &switches, &forks);
 	o->is_go = info->is_go;
+	o->has_cuda = info->has_cuda;
 	o->imports_throw = info->imports_throw || info->imports_dlopen;
 	o->imports_cancel = info->imports_cancel;
 	o->imports_fork =
@@ -338,6 +339,7 @@ int target__read_one(struct target *t, size_t i, unsigned int want, struct err *
 	    .funcs = o->funcs,
 	    .unwind = o->unwind,
 	    .is_libc = o->is_libc,
+	    .has_cuda = o->has_cuda,
 	};
 	return 0;
 }

@@ -26,7 +26,8 @@ struct target_object {
 	char *unusable; /* why it could not be opened or read; owned; NULL: fine */
 	/* What it could do to a probe, kept when images are dropped; `scanned`: found out. */
 	bool scanned;
-	bool imports_throw, imports_cancel, imports_fork, stack_switch, signal_stack, is_go;
+	bool imports_throw, imports_cancel, imports_fork, stack_switch, signal_stack, is_go,
+	    has_cuda;
 };
 
 struct target {
