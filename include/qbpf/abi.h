@@ -408,16 +408,16 @@ enum qbpf_cuda_stream {
 	QBPF_CUDA_STREAM_OWN = 3,
 };
 
-/* One call on its way, by the index of its frame. */
+/* One call on its way, at the index of its frame modulo: calls do not nest deep. */
 #define QBPF_CUDA_OPEN_MAX 8
 
 struct qbpf_cuda_open {
-	__u64 slot; /* of its return address; 0: free */
-	__u64 bytes;
-	__u64 kernel; /* or, lookup, where the handle goes */
-	__u64 caller; /* return address of a launch; lookup: where the name is */
+	__u64 slot;   /* of its return address; 0: free */
+	__u64 bytes;  /* lookup: the host function or other handle that it is asked for */
+	__u64 kernel; /* lookup: where the handle goes */
+	__u64 caller; /* return address; lookup: where the name is */
 	__u32 grid[6];
-	__u32 span;
+	__u32 frame; /* its index */
 	__u8 class;
 	__u8 dir;
 	__u8 stream;

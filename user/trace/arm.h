@@ -19,11 +19,12 @@
 struct armer;
 
 struct armer_opts {
-	struct bpf_program *on_site;   /* entries, markers */
-	struct bpf_program *on_return; /* uretprobes */
-	bool multi;		       /* uprobe_multi links */
-	bool per_span;		       /* a link per span, so that spans can be detached alone */
-	bool all_pids;		       /* --follow: no pid filter in the links */
+	struct bpf_program *on_site;		      /* entries, markers */
+	struct bpf_program *on_return;		      /* uretprobes */
+	struct bpf_program *on_cuda, *on_cuda_return; /* the same of functions of CUDA */
+	bool multi;				      /* uprobe_multi links */
+	bool per_span; /* a link per span, so that spans can be detached alone */
+	bool all_pids; /* --follow: no pid filter in the links */
 };
 
 struct armer *armer__new(const struct armer_opts *o);

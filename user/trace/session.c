@@ -231,7 +231,15 @@ static void use_multi(struct qbpf_bpf *b)
 {
 	bpf_program__set_expected_attach_type(b->progs.on_site, BPF_TRACE_UPROBE_MULTI);
 	bpf_program__set_expected_attach_type(b->progs.on_return, BPF_TRACE_UPROBE_MULTI);
+	bpf_program__set_expected_attach_type(b->progs.on_cuda, BPF_TRACE_UPROBE_MULTI);
+	bpf_program__set_expected_attach_type(b->progs.on_cuda_return, BPF_TRACE_UPROBE_MULTI);
 	bpf_program__set_expected_attach_type(b->progs.on_ldso, BPF_TRACE_UPROBE_MULTI);
+}
+
+static void load_cuda(struct qbpf_bpf *b, bool wanted)
+{
+	bpf_program__set_autoload(b->progs.on_cuda, wanted);
+	bpf_program__set_autoload(b->progs.on_cuda_return, wanted);
 }
 
 void session__measure_host(const struct host *host, struct price *out)
@@ -245,6 +253,8 @@ void session__measure_host(const struct host *host, struct price *out)
 	libbpf_set_print(print_libbpf);
 	if (!err && multi)
 		use_multi(b);
+	if (!err)
+		load_cuda(b, false);
 	if (!err)
 		err = qbpf_bpf__load(b);
 	if (!err)
@@ -279,6 +289,7 @@ int session__load(struct session *s, struct err *e)
 	session__configure_guard(s, s->o.plan.returns == RET_GUARD && s->kernel.guard);
 	bpf_program__set_autoload(s->skel->progs.on_return_slots,
 				  s->guard || plan_uses(s->plan, RET_URETPROBE));
+	load_cuda(s->skel, s->o.plan.cuda != CUDA_OFF);
 	if (s->multi)
 		use_multi(s->skel);
 	err = qbpf_bpf__load(s->skel);
@@ -294,6 +305,8 @@ int session__load(struct session *s, struct err *e)
 		return err;
 	ao.on_site = s->skel->progs.on_site;
 	ao.on_return = s->skel->progs.on_return;
+	ao.on_cuda = s->skel->progs.on_cuda;
+	ao.on_cuda_return = s->skel->progs.on_cuda_return;
 	s->armer = armer__new(&ao);
 	if (!s->armer)
 		return err_set(e, -ENOMEM, "out of memory");
@@ -309,7 +322,16 @@ int session__load(struct session *s, struct err *e)
 	return session__watch(s, e);
 }
 
-/* Where keys and values lie, for the sites from `from` on. */
+static int publish_cuda_site(struct session *s, __u32 key, const struct plan_site *site)
+{
+	struct qbpf_cuda_site rec;
+
+	plan_site__cuda(site, &rec);
+	return bpf_map__update_elem(s->skel->maps.cuda_sites, &key, sizeof(key), &rec, sizeof(rec),
+				    BPF_ANY);
+}
+
+/* Where keys, values and the arguments of CUDA calls lie, for the sites from `from` on. */
 static int publish_sites(struct session *s, size_t from, struct err *e)
 {
 	for (size_t i = from; i < s->plan->nsites; i++) {
@@ -317,6 +339,14 @@ static int publish_sites(struct session *s, size_t from, struct err *e)
 		struct qbpf_site rec = {0};
 		__u32 key = i + 1;
 		int err;
+
+		if (site->cuda && site->role == QBPF_ROLE_ENTRY) {
+			err = publish_cuda_site(s, key, site);
+			if (err)
+				return err_set(e, err,
+					       "cannot describe a CUDA call to the kernel: %s",
+					       strerror(-err));
+		}
 
 		if (!site->has_arg || usdt_arg__to_abi(&site->arg, &rec.arg))
 			continue;
