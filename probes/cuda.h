@@ -198,6 +198,7 @@
 	X(21, "cudaErrorInvalidMemcpyDirection", NULL) \
 	X(34, "cudaErrorStubLibrary", "CUDA_ERROR_STUB_LIBRARY") \
 	X(35, "cudaErrorInsufficientDriver", NULL) \
+	X(36, "cudaErrorCallRequiresNewerDriver", NULL) \
 	X(46, "cudaErrorDevicesUnavailable", "CUDA_ERROR_DEVICE_UNAVAILABLE") \
 	X(98, "cudaErrorInvalidDeviceFunction", NULL) \
 	X(100, "cudaErrorNoDevice", "CUDA_ERROR_NO_DEVICE") \

@@ -8,6 +8,7 @@
 #define QBPF_MODEL_SNAPSHOT_H
 
 #include "model/dist.h"
+#include "model/cuda.h"
 #include "model/gpu.h"
 #include "model/hist.h"
 #include "plan/plan.h"
@@ -85,6 +86,7 @@ struct snapshot {
 	char *recording;       /* the file; NULL: nothing is recorded */
 	char *recording_fault; /* what ended it before its time; NULL: nothing */
 	uint64_t recording_bytes;
+	struct cuda_calls *cuda; /* owned; NULL: no function of CUDA is traced */
 	struct gpu_summary *gpu; /* since the start; one owner of it. NULL: no GPU was heard of */
 };
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The functions of CUDA (probes/cuda.h), found by symbol in whatever is mapped: a file's name tells
  * nothing, since Python wheels rename their copies and nvcc links the runtime statically.

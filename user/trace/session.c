@@ -96,6 +96,7 @@ void session__free(struct session *s)
 	plan__free(s->plan);
 	target__free(s->target);
 	host__free(s->host);
+	cuda_names__free(s->cuda_names);
 	free(s->key_timeouts);
 	free(s->comm);
 	free(s->exe);
@@ -236,12 +237,6 @@ static void use_multi(struct qbpf_bpf *b)
 	bpf_program__set_expected_attach_type(b->progs.on_ldso, BPF_TRACE_UPROBE_MULTI);
 }
 
-static void load_cuda(struct qbpf_bpf *b, bool wanted)
-{
-	bpf_program__set_autoload(b->progs.on_cuda, wanted);
-	bpf_program__set_autoload(b->progs.on_cuda_return, wanted);
-}
-
 void session__measure_host(const struct host *host, struct price *out)
 {
 	bool multi = host->uprobe_multi && host->uprobe_multi_pid_ok;
@@ -254,7 +249,7 @@ void session__measure_host(const struct host *host, struct price *out)
 	if (!err && multi)
 		use_multi(b);
 	if (!err)
-		load_cuda(b, false);
+		session__configure_cuda(b, false);
 	if (!err)
 		err = qbpf_bpf__load(b);
 	if (!err)
@@ -289,7 +284,7 @@ int session__load(struct session *s, struct err *e)
 	session__configure_guard(s, s->o.plan.returns == RET_GUARD && s->kernel.guard);
 	bpf_program__set_autoload(s->skel->progs.on_return_slots,
 				  s->guard || plan_uses(s->plan, RET_URETPROBE));
-	load_cuda(s->skel, s->o.plan.cuda != CUDA_OFF);
+	session__configure_cuda(s->skel, s->o.plan.cuda != CUDA_OFF);
 	if (s->multi)
 		use_multi(s->skel);
 	err = qbpf_bpf__load(s->skel);
@@ -322,15 +317,6 @@ int session__load(struct session *s, struct err *e)
 	return session__watch(s, e);
 }
 
-static int publish_cuda_site(struct session *s, __u32 key, const struct plan_site *site)
-{
-	struct qbpf_cuda_site rec;
-
-	plan_site__cuda(site, &rec);
-	return bpf_map__update_elem(s->skel->maps.cuda_sites, &key, sizeof(key), &rec, sizeof(rec),
-				    BPF_ANY);
-}
-
 /* Where keys, values and the arguments of CUDA calls lie, for the sites from `from` on. */
 static int publish_sites(struct session *s, size_t from, struct err *e)
 {
@@ -340,13 +326,10 @@ static int publish_sites(struct session *s, size_t from, struct err *e)
 		__u32 key = i + 1;
 		int err;
 
-		if (site->cuda && site->role == QBPF_ROLE_ENTRY) {
-			err = publish_cuda_site(s, key, site);
-			if (err)
-				return err_set(e, err,
-					       "cannot describe a CUDA call to the kernel: %s",
-					       strerror(-err));
-		}
+		err = session__publish_cuda(s, key);
+		if (err)
+			return err_set(e, err, "cannot describe a CUDA call to the kernel: %s",
+				       strerror(-err));
 
 		if (!site->has_arg || usdt_arg__to_abi(&site->arg, &rec.arg))
 			continue;

@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "qbpf.skel.h"
 #include "trace/arm.h"
+#include "trace/cuda_names.h"
 #include "trace/host.h"
 #include "trace/placement.h"
 #include "trace/price.h"
@@ -46,7 +47,8 @@ struct session {
 	struct stream *stream; /* NULL: nothing is recorded */
 	struct placement *placement;
 	struct recorded *recorded;
-	size_t slow_published; /* spans that --slow was asked about */
+	size_t slow_published;	       /* spans that --slow was asked about */
+	struct cuda_names *cuda_names; /* NULL: none were asked for */
 	unsigned int ticks;
 	bool fault_told;
 };
@@ -73,6 +75,11 @@ int session__replan(struct session *s, const struct plan_process *now, struct er
 
 /* session_snapshot.c: what an empty span reads; 0: unknown. */
 uint64_t session__span_floor(const struct session *s, uint32_t id);
+
+/* session_cuda.c */
+void session__configure_cuda(struct qbpf_bpf *b, bool wanted); /* before loading */
+int session__publish_cuda(struct session *s, uint32_t site_id);
+int session__snap_cuda(struct session *s, struct snapshot *snap);
 
 /* session_record.c: nothing happens without a recording. */
 int session__prepare_recording(struct session *s, struct err *e);

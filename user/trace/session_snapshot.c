@@ -211,6 +211,11 @@ int session__snapshot(struct session *s, struct snapshot **out, struct err *e)
 	err = maps_read(s->skel, snap, e);
 	if (err)
 		goto out;
+	err = session__snap_cuda(s, snap);
+	if (err) {
+		err_set(e, err, "cannot read the CUDA calls from the kernel: %s", strerror(-err));
+		goto out;
+	}
 	snap->now_ns = s->end_ns ? s->end_ns : now_ns();
 	snap->map_bytes = maps_memory(s->skel);
 	for (size_t i = 0; i < snap->nspans && i < s->span_room; i++)
