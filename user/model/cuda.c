@@ -227,7 +227,7 @@ struct cuda_calls *cuda_calls__clone(const struct cuda_calls *c)
 
 		err = cuda_calls__add_transfer(n, t->span, t->class, t->dir, &t->sums);
 		if (!err)
-			err = hist__merge(n->transfers[i].sizes, t->sizes);
+			err = hist__merge(find_transfer(n, t->span, t->dir)->sizes, t->sizes);
 	}
 	for (size_t i = 0; !err && i < c->nkernels; i++)
 		err = cuda_calls__add_kernel(n, &c->kernels[i]);
