@@ -392,10 +392,17 @@ __noinline int cuda_count_launch(__u32 span, struct qbpf_cuda_open *o, struct cu
 	return 0;
 }
 
-/* A kernel's handle has been given out: what it is called, or which host function it is of. */
-__noinline int cuda_keep_handle(struct qbpf_cuda_thread *ct, struct qbpf_cuda_open *o)
+/*
+ * A kernel's handle has been given out: what it is called, or which host function it is of. The value is
+ * put together in the thread's own storage, which is asked for here: of a pointer that a function was
+ * given the verifier knows no more than that there is memory, and before Linux 6.2 that is not enough
+ * for a map's new value.
+ */
+__noinline int cuda_keep_handle(struct qbpf_cuda_open *o)
 {
 	struct qbpf_cuda_handle_key key = {.tgid = bpf_get_current_pid_tgid() >> 32};
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct qbpf_cuda_thread *ct = bpf_task_storage_get(&cuda_threads, task, NULL, 0);
 	struct qbpf_cuda_handle *h;
 
 	if (!ct || !o)
@@ -414,13 +421,12 @@ __noinline int cuda_keep_handle(struct qbpf_cuda_thread *ct, struct qbpf_cuda_op
 	return 0;
 }
 
-static __always_inline void finish(struct qbpf_cuda_thread *ct, struct qbpf_cuda_open *o,
-				   __u32 span, struct cuda_end *end)
+static __always_inline void finish(struct qbpf_cuda_open *o, __u32 span, struct cuda_end *end)
 {
 	bool failed = end->told && end->code;
 
 	if (o->class == QBPF_CUDA_LOOKUP && !failed)
-		cuda_keep_handle(ct, o);
+		cuda_keep_handle(o);
 	if (o->flags & QBPF_CUDA_NESTED)
 		return;
 	if (failed)
@@ -463,7 +469,7 @@ __noinline int cuda_leave(__u32 span, __u64 slot, __u64 now_ns, __u32 code, bool
 			end.ns = now_ns - frame_at(t, i)->start_ns;
 			if ((__s64)end.ns < 0)
 				end.ns = 0;
-			finish(ct, o, span, &end);
+			finish(o, span, &end);
 			o->slot = 0;
 		} else {
 			__sync_fetch_and_add(&stat_cuda_lost, 1);
