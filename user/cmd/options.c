@@ -55,7 +55,7 @@ static const struct option_def defs[] = {
     {CODE_RETURNS, "returns", "auto|guard|uretprobe|ret|none", ALL, "What to trace",
      "how function ends are seen (default auto)"},
     {CODE_CUDA, "cuda", "auto|uprobe|agent|off", ALL, "What to trace",
-     "how CUDA is seen: calls of the host, records of the GPU (default off)"},
+     "how CUDA is seen: calls by uprobes, the GPU by an agent (default auto)"},
     {CODE_CUDA_API, "cuda-api", "auto|runtime|driver|both", ALL, "What to trace",
      "which of CUDA's calls (default: the runtime's, else the driver's)"},
     {CODE_UNSAFE, "unsafe", NULL, ALL, "What to trace", "arm what preflight refuses"},
@@ -415,7 +415,6 @@ int options__parse(struct options *o, enum opt_command cmd, int argc, char **arg
 
 	memset(o, 0, sizeof(*o));
 	o->plan.max_spans = 4096;
-	o->plan.cuda = CUDA_OFF;
 	o->record.cpu = PLACEMENT_AUTO;
 	build_tables(cmd, shorts, longs);
 	opterr = 0;

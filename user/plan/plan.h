@@ -88,8 +88,10 @@ struct plan_span {
 
 /* What arming depends on beside the site itself; filled by the caller from /proc and ELF. */
 struct plan_process {
-	bool can_throw;	      /* any mapped object raises exceptions or has a C++ runtime */
-	bool can_cancel;      /* any mapped object imports pthread_cancel */
+	bool can_throw;	 /* any mapped object raises exceptions or has a C++ runtime */
+	bool can_cancel; /* any mapped object imports pthread_cancel */
+	bool
+	    can_cancel_cuda; /* one that is no library of CUDA does: those cancel their own threads */
 	bool switches_stacks; /* Go, swapcontext, fcontext ... in any mapped object */
 	int seccomp;	      /* mode from /proc/PID/status */
 	bool signal_stack;    /* sigaltstack is used somewhere */
@@ -126,7 +128,10 @@ struct plan_object {
 	bool has_cuda; /* it may define functions of CUDA: then funcs are read for those */
 };
 
-/* --cuda: how the host's CUDA calls are seen. */
+/*
+ * --cuda: how CUDA is seen. Auto and uprobe arm its functions; agent none but those that
+ * -u cuda:GLOB or -f asks for; off none at all: to -f they are functions like any other.
+ */
 enum cuda_mode { CUDA_AUTO, CUDA_UPROBE, CUDA_AGENT, CUDA_OFF };
 
 /* --cuda-api: which of the two that a call passes through. Auto: the runtime's functions, or the
@@ -173,6 +178,8 @@ int plan__note(struct plan *p, const char *fmt, ...) __attribute__((format(print
 int plan_select(struct plan *p, const struct plan_opts *opts, const struct plan_object *objs,
 		size_t from, size_t n, struct err *e);
 
+/* Are functions of CUDA selected where there are any, so that symbols have to be read? */
+bool plan_opts__wants_cuda(const struct plan_opts *o);
 /* What the kernel's programs need to know of a CUDA function's site (select_cuda.c). */
 void plan_site__cuda(const struct plan_site *s, struct qbpf_cuda_site *out);
 /* Is it one of the driver's functions, not of the runtime's? By name, which may be a span's. */

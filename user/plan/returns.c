@@ -184,6 +184,14 @@ static bool crossable(struct ends *e)
 {
 	const struct plan_process *proc = e->pf->proc;
 
+	/* The program's own functions that CUDA calls back run on threads of the driver. */
+	if (span_of(e)->kind == SPAN_CUDA) {
+		because(e,
+			proc->can_cancel_cuda
+			    ? "pthread_cancel could pass through it"
+			    : "a function of CUDA's C interface: no exception passes through it");
+		return proc->can_cancel_cuda;
+	}
 	if (!proc->can_throw && !proc->can_cancel) {
 		because(e, "nothing in the process throws or cancels");
 		return false;

@@ -8,6 +8,9 @@
  * the program uses the driver alone), so that a call is one span. Where both are armed, because a
  * runtime was opened later or by --cuda-api both, the driver's spans lie inside the runtime's, and
  * the kernel's program counts the copy or launch once (bpf/cuda.bpf.c).
+ *
+ * Patterns choose by name instead, of both: -u 'cuda:GLOB', as if they were markers of a provider
+ * "cuda", and -f.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -203,11 +206,23 @@ static int each_call(const struct plan_object *o,
 	return err;
 }
 
+int select_cuda_func(struct plan *p, const struct elf_func *f, uint32_t object, const char *path)
+{
+	uint8_t twin;
+	const struct cuda_call *c = call_of(f->name, &twin);
+	int err = c ? add(p, c, twin, f, object, path) : 0;
+
+	return err ? err : c != NULL;
+}
+
 struct taking {
 	struct plan *p;
 	const struct plan_object *o;
 	uint32_t object;
 	bool runtime, driver;
+	struct pattern *patterns; /* instead of these two */
+	size_t npatterns;
+	int err; /* -ENOMEM */
 };
 
 static int note_api(void *ctx, const struct cuda_call *c, uint8_t twin, const struct elf_func *f)
@@ -223,11 +238,31 @@ static int note_api(void *ctx, const struct cuda_call *c, uint8_t twin, const st
 	return 0;
 }
 
+/* By -u; a pattern that takes it has found something. */
+static bool asked_for(struct taking *t, const struct cuda_call *c)
+{
+	bool yes = false;
+
+	for (size_t i = 0; i < t->npatterns; i++) {
+		const struct pattern *pt = &t->patterns[i];
+
+		if (!pattern__object(pt, t->o->path) || !pattern__marker(pt, "cuda", c->name))
+			continue;
+		yes = true;
+		if (!plan__known(t->p, "used:-u %s", pt->text))
+			t->err = plan__remember(t->p, 1, "used:-u %s", pt->text);
+	}
+	return yes;
+}
+
 static int take(void *ctx, const struct cuda_call *c, uint8_t twin, const struct elf_func *f)
 {
 	struct taking *t = ctx;
 
-	if (!(c->api == API_RUNTIME ? t->runtime : t->driver) || only_jumps_on(t->o, c, f))
+	if (!(t->npatterns	      ? asked_for(t, c)
+	      : c->api == API_RUNTIME ? t->runtime
+				      : t->driver) ||
+	    only_jumps_on(t->o, c, f))
 		return 0;
 	return add(t->p, c, twin, f, t->object, t->o->path);
 }
@@ -258,22 +293,70 @@ static int choose(struct taking *t, enum cuda_api api)
 				      "stripped file has none)");
 }
 
+/* "cuda:GLOB", perhaps behind "OBJ!". */
+static bool names_cuda(const char *pattern)
+{
+	struct pattern pt;
+	bool yes;
+
+	if (pattern__parse(&pt, pattern))
+		return false;
+	yes = !strncmp(pt.glob, "cuda:", 5);
+	pattern__clear(&pt);
+	return yes;
+}
+
+static bool by_name_only(const struct plan_opts *o)
+{
+	for (size_t i = 0; i < o->nmarkers; i++)
+		if (names_cuda(o->markers[i]))
+			return true;
+	return false;
+}
+
+bool plan_opts__wants_cuda(const struct plan_opts *o)
+{
+	return o->cuda != CUDA_OFF && (o->cuda != CUDA_AGENT || by_name_only(o));
+}
+
+static int parse_patterns(struct taking *t, const struct plan_opts *o)
+{
+	int err = 0;
+
+	t->patterns = calloc(o->nmarkers + 1, sizeof(*t->patterns));
+	if (!t->patterns)
+		return -ENOMEM;
+	for (size_t i = 0; !err && i < o->nmarkers; i++) {
+		if (!names_cuda(o->markers[i]))
+			continue;
+		err = pattern__parse(&t->patterns[t->npatterns], o->markers[i]);
+		t->npatterns += !err;
+	}
+	return err;
+}
+
 int select_cuda(struct plan *p, const struct plan_opts *o, const struct plan_object *objs,
 		size_t from, size_t n)
 {
 	struct taking t = {.p = p};
-	int err = 0;
+	int err;
 
-	if (o->cuda != CUDA_AUTO && o->cuda != CUDA_UPROBE)
+	if (!plan_opts__wants_cuda(o))
 		return 0;
-	for (size_t i = from; i < n; i++)
+	err = parse_patterns(&t, o);
+	for (size_t i = from; !err && i < n; i++)
 		each_call(&objs[i], note_api, &t);
-	if (t.runtime || t.driver)
+	if (!err && !t.npatterns && (t.runtime || t.driver))
 		err = choose(&t, o->cuda_api);
 	for (size_t i = from; !err && i < n; i++) {
 		t.o = &objs[i];
 		t.object = i;
 		err = each_call(&objs[i], take, &t);
+		if (!err)
+			err = t.err;
 	}
+	for (size_t i = 0; i < t.npatterns; i++)
+		pattern__clear(&t.patterns[i]);
+	free(t.patterns);
 	return err;
 }

@@ -130,6 +130,12 @@ static void *close_links(void *arg)
 	}
 }
 
+void armer__set_cuda(struct armer *a, struct bpf_program *entry, struct bpf_program *ret)
+{
+	a->o.on_cuda = entry;
+	a->o.on_cuda_return = ret;
+}
+
 void armer__free(struct armer *a)
 {
 	size_t next, n = 0;

@@ -90,13 +90,13 @@ void session__free(struct session *s)
 	session__unwatch(s);
 	for (size_t i = 0; i < s->nlinks; i++)
 		bpf_link__destroy(s->links[i]);
+	session__free_cuda(s);
 	if (s->skel)
 		qbpf_bpf__destroy(s->skel);
 	snapshot__free(s->last);
 	plan__free(s->plan);
 	target__free(s->target);
 	host__free(s->host);
-	cuda_names__free(s->cuda_names);
 	free(s->key_timeouts);
 	free(s->comm);
 	free(s->exe);
@@ -146,7 +146,7 @@ static int select_and_check(struct session *s, size_t from_object, struct plan_p
 		want |= TARGET_FUNCS;
 	err = target__read(s->target, from_object, want, e);
 	for (size_t i = from_object; !err && i < s->target->nobjects; i++)
-		if (s->target->plan_objects[i].has_cuda && s->o.plan.cuda != CUDA_OFF)
+		if (s->target->plan_objects[i].has_cuda && plan_opts__wants_cuda(&s->o.plan))
 			err = target__read_one(s->target, i, want | TARGET_FUNCS, e);
 	if (err)
 		return err;
@@ -232,8 +232,6 @@ static void use_multi(struct qbpf_bpf *b)
 {
 	bpf_program__set_expected_attach_type(b->progs.on_site, BPF_TRACE_UPROBE_MULTI);
 	bpf_program__set_expected_attach_type(b->progs.on_return, BPF_TRACE_UPROBE_MULTI);
-	bpf_program__set_expected_attach_type(b->progs.on_cuda, BPF_TRACE_UPROBE_MULTI);
-	bpf_program__set_expected_attach_type(b->progs.on_cuda_return, BPF_TRACE_UPROBE_MULTI);
 	bpf_program__set_expected_attach_type(b->progs.on_ldso, BPF_TRACE_UPROBE_MULTI);
 }
 
@@ -249,7 +247,7 @@ void session__measure_host(const struct host *host, struct price *out)
 	if (!err && multi)
 		use_multi(b);
 	if (!err)
-		session__configure_cuda(b, false);
+		session__configure_cuda(b, false, multi);
 	if (!err)
 		err = qbpf_bpf__load(b);
 	if (!err)
@@ -284,7 +282,9 @@ int session__load(struct session *s, struct err *e)
 	session__configure_guard(s, s->o.plan.returns == RET_GUARD && s->kernel.guard);
 	bpf_program__set_autoload(s->skel->progs.on_return_slots,
 				  s->guard || plan_uses(s->plan, RET_URETPROBE));
-	session__configure_cuda(s->skel, s->o.plan.cuda != CUDA_OFF);
+	if (session__plans_cuda(s))
+		s->cuda = s->skel;
+	session__configure_cuda(s->skel, s->cuda, s->multi);
 	if (s->multi)
 		use_multi(s->skel);
 	err = qbpf_bpf__load(s->skel);
@@ -300,8 +300,10 @@ int session__load(struct session *s, struct err *e)
 		return err;
 	ao.on_site = s->skel->progs.on_site;
 	ao.on_return = s->skel->progs.on_return;
-	ao.on_cuda = s->skel->progs.on_cuda;
-	ao.on_cuda_return = s->skel->progs.on_cuda_return;
+	if (s->cuda) {
+		ao.on_cuda = s->cuda->progs.on_cuda;
+		ao.on_cuda_return = s->cuda->progs.on_cuda_return;
+	}
 	s->armer = armer__new(&ao);
 	if (!s->armer)
 		return err_set(e, -ENOMEM, "out of memory");
@@ -351,7 +353,9 @@ int session__arm_from(struct session *s, size_t from_site, size_t from_object, s
 			 s->plan->nsites - from_site);
 		return 0;
 	}
-	err = publish_sites(s, from_site, e);
+	err = session__load_cuda(s, e);
+	if (!err)
+		err = publish_sites(s, from_site, e);
 	if (!err)
 		err = session__publish_slow(s, e);
 	if (err)
@@ -365,6 +369,8 @@ int session__arm_from(struct session *s, size_t from_site, size_t from_object, s
 	err = armer__arm(s->armer, s->plan, s->target, 0, e);
 	if (!err)
 		session__record_sites(s);
+	if (!err)
+		session__tell_cuda(s);
 	return err;
 }
 
@@ -503,7 +509,12 @@ const uint64_t *session__price(const struct session *s)
 
 bool session__has_agents(const struct session *s)
 {
-	return s->o.agents && agents__count(s->o.agents);
+	if (!s->o.agents || agents__count(s->o.agents))
+		return s->o.agents;
+	for (size_t i = 0; i < s->target->nobjects; i++)
+		if (s->target->objects[i].has_cuda)
+			return true;
+	return false;
 }
 
 struct unmatched {

@@ -1,16 +1,107 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What the host's CUDA calls were asked to do: from the kernel's maps (bpf/cuda.bpf.c) to a snapshot. */
+/*
+ * CUDA in a session: its programs (bpf/cuda.bpf.c), and what they have added up, for a snapshot.
+ *
+ * The programs and their maps are left out where nothing of CUDA is to be armed: most programs do
+ * without it, and loading costs time. Where a library of CUDA is opened later, the same object is
+ * loaded a second time, without its other programs, upon the maps of the first.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "log.h"
 #include "trace/maps_read.h"
 #include "trace/session_impl.h"
 
-void session__configure_cuda(struct qbpf_bpf *b, bool wanted)
+bool session__plans_cuda(const struct session *s)
 {
-	bpf_program__set_autoload(b->progs.on_cuda, wanted);
-	bpf_program__set_autoload(b->progs.on_cuda_return, wanted);
+	for (size_t i = 0; i < s->plan->nspans; i++)
+		if (s->plan->spans[i].kind == SPAN_CUDA)
+			return true;
+	return false;
+}
+
+/* Is any function of CUDA traced with its figures? */
+static bool any_cuda(const struct session *s)
+{
+	for (size_t i = 0; i < s->plan->nspans; i++)
+		if (s->plan->spans[i].kind == SPAN_CUDA && s->plan->spans[i].armed)
+			return true;
+	return false;
+}
+
+void session__configure_cuda(struct qbpf_bpf *b, bool wanted, bool multi)
+{
+	struct bpf_program *progs[] = {b->progs.on_cuda, b->progs.on_cuda_return};
+	struct bpf_map *maps[] = {b->maps.cuda_sites, b->maps.cuda_threads, b->maps.cuda_cells,
+				  b->maps.cuda_launches, b->maps.cuda_handles};
+
+	for (size_t i = 0; i < sizeof(progs) / sizeof(progs[0]); i++) {
+		bpf_program__set_autoload(progs[i], wanted);
+		if (multi)
+			bpf_program__set_expected_attach_type(progs[i], BPF_TRACE_UPROBE_MULTI);
+	}
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
+		bpf_map__set_autocreate(maps[i], wanted);
+}
+
+/* Every map of the first object, its global variables too, becomes one of the second. */
+static int share_maps(struct qbpf_bpf *with, const struct qbpf_bpf *of)
+{
+	struct bpf_map *to = NULL;
+	struct bpf_map *map;
+	int err = 0;
+
+	bpf_object__for_each_map(map, of->obj)
+	{
+		to = bpf_object__next_map(with->obj, to);
+		if (!err && bpf_map__fd(map) >= 0)
+			err = bpf_map__reuse_fd(to, bpf_map__fd(map));
+	}
+	return err;
+}
+
+int session__load_cuda(struct session *s, struct err *e)
+{
+	uint64_t t0 = now_ns();
+	struct bpf_program *prog;
+	struct qbpf_bpf *b;
+	int err;
+
+	if (s->cuda || !session__plans_cuda(s))
+		return 0;
+	b = qbpf_bpf__open();
+	if (!b)
+		return err_set(e, -errno, "cannot open the BPF programs: %s", strerror(errno));
+	bpf_object__for_each_program(prog, b->obj) bpf_program__set_autoload(prog, false);
+	session__configure_cuda(b, true, s->multi);
+	err = share_maps(b, s->skel);
+	if (!err)
+		err = qbpf_bpf__load(b);
+	if (err) {
+		qbpf_bpf__destroy(b);
+		return err_set(e, err, "cannot load the BPF programs for CUDA: %s", strerror(-err));
+	}
+	s->cuda = b;
+	armer__set_cuda(s->armer, b->progs.on_cuda, b->progs.on_cuda_return);
+	log_dbg("loaded for CUDA in %.1f ms", (now_ns() - t0) / 1e6);
+	return 0;
+}
+
+void session__free_cuda(struct session *s)
+{
+	cuda_names__free(s->cuda_names);
+	if (s->cuda && s->cuda != s->skel)
+		qbpf_bpf__destroy(s->cuda);
+}
+
+void session__tell_cuda(struct session *s)
+{
+	if (s->cuda_told || !s->o.cuda_hint || !any_cuda(s))
+		return;
+	s->cuda_told = true;
+	log_info("%s", s->o.cuda_hint);
 }
 
 int session__publish_cuda(struct session *s, uint32_t site_id)
@@ -21,7 +112,7 @@ int session__publish_cuda(struct session *s, uint32_t site_id)
 	if (!site->cuda || site->role != QBPF_ROLE_ENTRY)
 		return 0;
 	plan_site__cuda(site, &rec);
-	return bpf_map__update_elem(s->skel->maps.cuda_sites, &site_id, sizeof(site_id), &rec,
+	return bpf_map__update_elem(s->cuda->maps.cuda_sites, &site_id, sizeof(site_id), &rec,
 				    sizeof(rec), BPF_ANY);
 }
 
@@ -113,18 +204,9 @@ static int read_sizes(void *ctx, const void *key, const void *value)
 				     k->octave, value);
 }
 
-/* Is any function of CUDA traced with its figures? */
-static bool any_cuda(const struct session *s)
-{
-	for (size_t i = 0; i < s->plan->nspans; i++)
-		if (s->plan->spans[i].kind == SPAN_CUDA && s->plan->spans[i].armed)
-			return true;
-	return false;
-}
-
 static int read_all(struct reader *r)
 {
-	struct qbpf_bpf *b = r->s->skel;
+	struct qbpf_bpf *b = r->s->cuda;
 	int err;
 
 	for (size_t i = 0; i < r->s->plan->nsites; i++) {
@@ -142,9 +224,9 @@ static int read_all(struct reader *r)
 	if (!err)
 		err = maps_each(b->maps.cuda_launches, read_launch_cell, r);
 	if (!err)
-		err = maps_each(b->maps.hist_cells, read_sizes, r);
-	r->calls->lost = b->bss->stat_cuda_lost;
-	r->calls->names_lost = b->bss->stat_cuda_names_lost;
+		err = maps_each(r->s->skel->maps.hist_cells, read_sizes, r);
+	r->calls->lost = r->s->skel->bss->stat_cuda_lost;
+	r->calls->names_lost = r->s->skel->bss->stat_cuda_names_lost;
 	return err;
 }
 
@@ -153,7 +235,7 @@ int session__snap_cuda(struct session *s, struct snapshot *snap)
 	struct reader r = {.s = s};
 	int err = -ENOMEM;
 
-	if (s->o.plan.cuda == CUDA_OFF || !any_cuda(s))
+	if (!s->cuda || !any_cuda(s))
 		return 0;
 	if (!s->cuda_names)
 		s->cuda_names = cuda_names__new();

@@ -20,6 +20,8 @@ struct session {
 	struct target *target;
 	struct plan *plan;
 	struct qbpf_bpf *skel;
+	struct qbpf_bpf
+	    *cuda; /* whose programs and maps for CUDA are loaded: skel, or one of its own */
 	struct bpf_link *links[4]; /* tracepoints */
 	size_t nlinks;
 	struct ring_buffer *notices;
@@ -49,6 +51,7 @@ struct session {
 	struct recorded *recorded;
 	size_t slow_published;	       /* spans that --slow was asked about */
 	struct cuda_names *cuda_names; /* NULL: none were asked for */
+	bool cuda_told;
 	unsigned int ticks;
 	bool fault_told;
 };
@@ -76,8 +79,12 @@ int session__replan(struct session *s, const struct plan_process *now, struct er
 /* session_snapshot.c: what an empty span reads; 0: unknown. */
 uint64_t session__span_floor(const struct session *s, uint32_t id);
 
-/* session_cuda.c */
-void session__configure_cuda(struct qbpf_bpf *b, bool wanted); /* before loading */
+/* session_cuda.c: nothing is loaded, and nothing happens, until the plan has a function of CUDA. */
+bool session__plans_cuda(const struct session *s);
+void session__configure_cuda(struct qbpf_bpf *b, bool wanted, bool multi); /* before loading */
+int session__load_cuda(struct session *s, struct err *e);
+void session__free_cuda(struct session *s);
+void session__tell_cuda(struct session *s); /* once, when the first is armed */
 int session__publish_cuda(struct session *s, uint32_t site_id);
 int session__snap_cuda(struct session *s, struct snapshot *snap);
 

@@ -217,7 +217,7 @@ int session__snapshot(struct session *s, struct snapshot **out, struct err *e)
 		goto out;
 	}
 	snap->now_ns = s->end_ns ? s->end_ns : now_ns();
-	snap->map_bytes = maps_memory(s->skel);
+	snap->map_bytes = maps_memory(s->cuda ? s->cuda : s->skel);
 	for (size_t i = 0; i < snap->nspans && i < s->span_room; i++)
 		snap->spans[i].key_timeouts += s->key_timeouts[i];
 	err = session__snap_recording(s, snap);

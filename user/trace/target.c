@@ -439,6 +439,8 @@ void target__facts(const struct target *t, struct plan_process *out)
 			out->can_throw |= o->imports_throw;
 		if (!o->is_libc)
 			out->can_cancel |= o->imports_cancel;
+		out->can_cancel_cuda |=
+		    o->imports_cancel && !o->is_libc && (!o->has_cuda || o->is_exe);
 		if (!o->is_libc)
 			out->can_fork |= o->imports_fork;
 		out->signal_stack |= o->signal_stack && !o->is_libc;
