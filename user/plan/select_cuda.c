@@ -206,13 +206,17 @@ static int each_call(const struct plan_object *o,
 	return err;
 }
 
-int select_cuda_func(struct plan *p, const struct elf_func *f, uint32_t object, const char *path)
+int select_cuda_func(struct plan *p, const struct plan_object *o, const struct elf_func *f,
+		     uint32_t object)
 {
 	uint8_t twin;
 	const struct cuda_call *c = call_of(f->name, &twin);
-	int err = c ? add(p, c, twin, f, object, path) : 0;
+	int err;
 
-	return err ? err : c != NULL;
+	if (!c || only_jumps_on(o, c, f))
+		return 0;
+	err = add(p, c, twin, f, object, o->path);
+	return err ? err : 1;
 }
 
 struct taking {

@@ -108,8 +108,7 @@ struct taking {
 	bool any;     /* something was selected */
 };
 
-static int add_func(struct taking *t, const struct elf_func *f, const char *name, uint32_t object,
-		    const char *path)
+static int add_func(struct taking *t, const struct elf_func *f, const char *name, uint32_t object)
 {
 	struct plan *p = t->p;
 	int cuda;
@@ -125,10 +124,10 @@ static int add_func(struct taking *t, const struct elf_func *f, const char *name
 
 	if (plan__known(p, "func:%u:%llx", object, (unsigned long long)f->addr))
 		return 0;
-	cuda = t->cuda ? select_cuda_func(p, f, object, path) : 0;
+	cuda = t->cuda ? select_cuda_func(p, &t->objs[object], f, object) : 0;
 	if (cuda)
 		return cuda < 0 ? cuda : 0;
-	s.span = plan__add_span(p, name, SPAN_FUNC, object, path);
+	s.span = plan__add_span(p, name, SPAN_FUNC, object, t->objs[object].path);
 	if (!s.span)
 		return -ENOMEM;
 	if (plan__add_site(p, &s))
@@ -178,7 +177,7 @@ static int take_imported(struct taking *t, const char *raw, const char *name)
 	if (err)
 		return err;
 	t->any = true;
-	return add_func(t, real, func_name(tab, idx), owner, t->objs[owner].path);
+	return add_func(t, real, func_name(tab, idx), owner);
 }
 
 static int take_one(struct taking *t, const struct func_table *tab, uint32_t i, uint32_t object)
@@ -202,7 +201,7 @@ static int take_one(struct taking *t, const struct func_table *tab, uint32_t i, 
 	/* A glob names an address by its preferred name, a literal by what was asked for. */
 	if (!t->literal && f->alias_of < tab->n)
 		named = f->alias_of;
-	return add_func(t, f, func_name(tab, named), object, t->objs[object].path);
+	return add_func(t, f, func_name(tab, named), object);
 }
 
 static int take_hits(struct taking *t, bool wild, size_t from, bool *any_hit)

@@ -21,7 +21,7 @@ struct armer;
 struct armer_opts {
 	struct bpf_program *on_site;		      /* entries, markers */
 	struct bpf_program *on_return;		      /* uretprobes */
-	struct bpf_program *on_cuda, *on_cuda_return; /* the same of functions of CUDA, or NULL */
+	struct bpf_program *on_cuda, *on_cuda_return; /* the same of functions of CUDA */
 	bool multi;				      /* uprobe_multi links */
 	bool per_span; /* a link per span, so that spans can be detached alone */
 	bool all_pids; /* --follow: no pid filter in the links */
@@ -29,7 +29,7 @@ struct armer_opts {
 
 struct armer *armer__new(const struct armer_opts *o);
 const struct armer_opts *armer__opts(const struct armer *a);
-/* Before the first site of a function of CUDA is armed. */
+/* Other programs for functions of CUDA, before the first of them is armed. */
 void armer__set_cuda(struct armer *a, struct bpf_program *entry, struct bpf_program *ret);
 void armer__free(struct armer *a); /* takes every probe away */
 

@@ -300,10 +300,8 @@ int session__load(struct session *s, struct err *e)
 		return err;
 	ao.on_site = s->skel->progs.on_site;
 	ao.on_return = s->skel->progs.on_return;
-	if (s->cuda) {
-		ao.on_cuda = s->cuda->progs.on_cuda;
-		ao.on_cuda_return = s->cuda->progs.on_cuda_return;
-	}
+	ao.on_cuda = s->skel->progs.on_cuda;
+	ao.on_cuda_return = s->skel->progs.on_cuda_return;
 	s->armer = armer__new(&ao);
 	if (!s->armer)
 		return err_set(e, -ENOMEM, "out of memory");
@@ -353,9 +351,8 @@ int session__arm_from(struct session *s, size_t from_site, size_t from_object, s
 			 s->plan->nsites - from_site);
 		return 0;
 	}
-	err = session__load_cuda(s, e);
-	if (!err)
-		err = publish_sites(s, from_site, e);
+	session__load_cuda(s);
+	err = publish_sites(s, from_site, e);
 	if (!err)
 		err = session__publish_slow(s, e);
 	if (err)

@@ -4,7 +4,8 @@
  *
  * The programs and their maps are left out where nothing of CUDA is to be armed: most programs do
  * without it, and loading costs time. Where a library of CUDA is opened later, the same object is
- * loaded a second time, without its other programs, upon the maps of the first.
+ * loaded a second time, without its other programs, upon the maps of the first (at once, when CUDA is
+ * there from the start, is twice as fast).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -46,7 +47,10 @@ void session__configure_cuda(struct qbpf_bpf *b, bool wanted, bool multi)
 		bpf_map__set_autocreate(maps[i], wanted);
 }
 
-/* Every map of the first object, its global variables too, becomes one of the second. */
+/*
+ * Every map of the first object, its global variables too, becomes one of the second. (The descriptor
+ * of a map that was not created is not -1.)
+ */
 static int share_maps(struct qbpf_bpf *with, const struct qbpf_bpf *of)
 {
 	struct bpf_map *to = NULL;
@@ -56,13 +60,29 @@ static int share_maps(struct qbpf_bpf *with, const struct qbpf_bpf *of)
 	bpf_object__for_each_map(map, of->obj)
 	{
 		to = bpf_object__next_map(with->obj, to);
-		if (!err && bpf_map__fd(map) >= 0)
+		if (!err && bpf_map__autocreate(map))
 			err = bpf_map__reuse_fd(to, bpf_map__fd(map));
 	}
 	return err;
 }
 
-int session__load_cuda(struct session *s, struct err *e)
+/* What else is traced goes on. */
+static void refuse_all(struct session *s, int err)
+{
+	for (size_t i = 0; i < s->plan->nsites; i++) {
+		struct plan_site *site = &s->plan->sites[i];
+
+		if (!site->cuda || site->verdict == VERDICT_REFUSED)
+			continue;
+		free(site->reason);
+		site->reason = strdup("the BPF programs for CUDA cannot be loaded");
+		site->verdict = VERDICT_REFUSED;
+	}
+	log_warn("CUDA's calls are not traced: cannot load the BPF programs for them: %s",
+		 strerror(-err));
+}
+
+void session__load_cuda(struct session *s)
 {
 	uint64_t t0 = now_ns();
 	struct bpf_program *prog;
@@ -70,23 +90,24 @@ int session__load_cuda(struct session *s, struct err *e)
 	int err;
 
 	if (s->cuda || !session__plans_cuda(s))
-		return 0;
+		return;
 	b = qbpf_bpf__open();
-	if (!b)
-		return err_set(e, -errno, "cannot open the BPF programs: %s", strerror(errno));
-	bpf_object__for_each_program(prog, b->obj) bpf_program__set_autoload(prog, false);
-	session__configure_cuda(b, true, s->multi);
-	err = share_maps(b, s->skel);
+	err = b ? 0 : -errno;
+	if (!err) {
+		bpf_object__for_each_program(prog, b->obj) bpf_program__set_autoload(prog, false);
+		session__configure_cuda(b, true, s->multi);
+		err = share_maps(b, s->skel);
+	}
 	if (!err)
 		err = qbpf_bpf__load(b);
 	if (err) {
 		qbpf_bpf__destroy(b);
-		return err_set(e, err, "cannot load the BPF programs for CUDA: %s", strerror(-err));
+		refuse_all(s, err);
+		return;
 	}
 	s->cuda = b;
 	armer__set_cuda(s->armer, b->progs.on_cuda, b->progs.on_cuda_return);
 	log_dbg("loaded for CUDA in %.1f ms", (now_ns() - t0) / 1e6);
-	return 0;
 }
 
 void session__free_cuda(struct session *s)
@@ -109,7 +130,7 @@ int session__publish_cuda(struct session *s, uint32_t site_id)
 	const struct plan_site *site = &s->plan->sites[site_id - 1];
 	struct qbpf_cuda_site rec;
 
-	if (!site->cuda || site->role != QBPF_ROLE_ENTRY)
+	if (!s->cuda || !site->cuda || site->role != QBPF_ROLE_ENTRY)
 		return 0;
 	plan_site__cuda(site, &rec);
 	return bpf_map__update_elem(s->cuda->maps.cuda_sites, &site_id, sizeof(site_id), &rec,

@@ -82,7 +82,7 @@ uint64_t session__span_floor(const struct session *s, uint32_t id);
 /* session_cuda.c: nothing is loaded, and nothing happens, until the plan has a function of CUDA. */
 bool session__plans_cuda(const struct session *s);
 void session__configure_cuda(struct qbpf_bpf *b, bool wanted, bool multi); /* before loading */
-int session__load_cuda(struct session *s, struct err *e);
+void session__load_cuda(struct session *s);
 void session__free_cuda(struct session *s);
 void session__tell_cuda(struct session *s); /* once, when the first is armed */
 int session__publish_cuda(struct session *s, uint32_t site_id);
