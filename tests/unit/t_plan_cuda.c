@@ -326,7 +326,7 @@ static void t_copies_apart(void **state)
 	assert_int_equal(p->nspans, 1);
 	assert_true(p->spans[0].armed);
 	assert_int_equal(p->spans[0].kind, SPAN_CUDA);
-	assert_int_equal(p->spans[0].way, RET_INSNS);
+	assert_int_equal(p->spans[0].way, RET_URETPROBE);
 	for (size_t i = 0; i < p->nsites; i++) {
 		const struct plan_site *s = &p->sites[i];
 
@@ -343,6 +343,109 @@ static void t_copies_apart(void **state)
 	built_free(&b[1]);
 }
 
+static enum return_way way_of(const struct plan_process *proc, enum return_way asked,
+			      const char *because)
+{
+	static const char source[] =
+	    "int cudaMalloc(void **p, unsigned long n) { return !*p + n; }\n"
+	    "int main(void) { void *p = 0; return cudaMalloc(&p, 1); }\n";
+	struct plan_opts opts = {.returns = asked};
+	struct plan_kernel k = {.uprobe_multi = true};
+	struct plan_object o = {.path = "x"};
+	enum return_way way;
+	struct built b;
+	struct plan *p;
+
+	built_make(&b, "gcc -O2 -fcf-protection=none", source);
+	o.img = b.img;
+	o.funcs = b.funcs;
+	o.unwind = b.unwind;
+	p = choose(NULL, &opts, &o, 0, 1);
+	plan_preflight(p, &opts, &o, 1, proc, &k);
+	assert_int_equal(p->nspans, 1);
+	assert_true(p->spans[0].armed);
+	way = p->spans[0].way;
+	if (!strstr(p->spans[0].way_reason, because))
+		fail_msg("%s", p->spans[0].way_reason);
+	plan__free(p);
+	built_free(&b);
+	return way;
+}
+
+/* What throws does not throw through a C interface; all else that bars a uretprobe still does. */
+static void t_returns(void **state)
+{
+	struct plan_process throws = {.can_throw = true, .can_cancel = true},
+			    cancels = {.can_cancel = true, .can_cancel_cuda = true},
+			    handles = {.signal_stack = true};
+
+	(void)state;
+	assert_int_equal(way_of(&throws, RET_AUTO, "CUDA's C interface"), RET_URETPROBE);
+	assert_int_equal(way_of(&throws, RET_URETPROBE, "CUDA's C interface"), RET_URETPROBE);
+	assert_int_equal(way_of(&throws, RET_GUARD, "CUDA's C interface"), RET_URETPROBE);
+	assert_int_equal(way_of(&throws, RET_INSNS, ""), RET_INSNS);
+	assert_int_equal(way_of(&throws, RET_NONE, "entries are counted"), RET_NONE);
+	assert_int_equal(way_of(&cancels, RET_AUTO, "pthread_cancel"), RET_INSNS);
+	assert_int_equal(way_of(&handles, RET_AUTO, "signal stack"), RET_INSNS);
+}
+
+static void count_unmatched(void *ctx, const char *option, const char *glob, const char *near)
+{
+	(void)option;
+	(void)glob;
+	(void)near;
+	++*(size_t *)ctx;
+}
+
+/* What -u and -f ask for by name is selected, of both interfaces, and nothing else then. */
+static void t_by_name(void **state)
+{
+	static const struct {
+		enum cuda_mode mode;
+		const char *u, *f;
+		size_t cuda, funcs, unmatched;
+	} cases[] = {
+	    {CUDA_AGENT, NULL, NULL, 0, 0, 0},
+	    {CUDA_AGENT, "cuda:cudaMem*", NULL, 1, 0, 0},
+	    {CUDA_AUTO, "cuda:*Mem*", NULL, 3, 0, 0},
+	    {CUDA_UPROBE, "libcuda*!cuda:*", NULL, 4, 0, 0},
+	    {CUDA_AUTO, "cuda:cuBlas*", NULL, 0, 0, 1},
+	    {CUDA_AUTO, "strategy:*", NULL, 2, 0, 1}, /* of markers: there is none */
+	    {CUDA_OFF, "cuda:*", NULL, 0, 0, 1},
+	    {CUDA_AGENT, NULL, "cuda*", 2, 1, 0},
+	    {CUDA_AUTO, NULL, "cuMemAlloc_v2", 3, 0, 0},
+	    {CUDA_OFF, NULL, "cudaMalloc", 0, 1, 0},
+	};
+	struct func_table rt, drv;
+	struct plan_object o[2] = {{.path = "libcudart.so.13", .funcs = &rt},
+				   {.path = "libcuda.so.1", .funcs = &drv}};
+
+	(void)state;
+	funcs_make(&rt, LIST("cudaMalloc", "cudaMemcpy", "cudaFoo"));
+	funcs_make(&drv, LIST("cuMemAlloc_v2", "cuMemcpyHtoD_v2"));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct plan_opts opts = {.cuda = cases[i].mode};
+		size_t n[2] = {0}, unmatched = 0;
+		struct plan *p;
+
+		opts.markers = (const char **)&cases[i].u;
+		opts.nmarkers = cases[i].u != NULL;
+		opts.funcs = (const char **)&cases[i].f;
+		opts.nfuncs = cases[i].f != NULL;
+		p = choose(NULL, &opts, o, 0, 2);
+		for (size_t k = 0; k < p->nspans; k++)
+			n[p->spans[k].kind == SPAN_FUNC]++;
+		plan_unmatched(p, &opts, o, 2, count_unmatched, &unmatched);
+		if (n[0] != cases[i].cuda || n[1] != cases[i].funcs ||
+		    unmatched != cases[i].unmatched)
+			fail_msg("case %zu: %zu of CUDA, %zu functions, %zu unmatched", i, n[0],
+				 n[1], unmatched);
+		plan__free(p);
+	}
+	free(rt.funcs);
+	free(drv.funcs);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -350,6 +453,7 @@ int main(void)
 	    cmocka_unit_test(t_apis),	 cmocka_unit_test(t_late),
 	    cmocka_unit_test(t_wrapper), cmocka_unit_test(t_with_functions),
 	    cmocka_unit_test(t_imports), cmocka_unit_test(t_copies_apart),
+	    cmocka_unit_test(t_returns), cmocka_unit_test(t_by_name),
 	};
 
 	return cmocka_run_group_tests_name("plan_cuda", tests, NULL, NULL);
