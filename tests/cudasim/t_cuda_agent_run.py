@@ -38,7 +38,7 @@ def no_trap_in_a_call():
         doc, err, truth = run([a.QUANT, "--ticks", "50"], *options, mode=mode)
         equal(a.counts(doc)[0], truth, "records")
         check(not any(s["name"].startswith("cuda:") for s in doc["spans"]), "no span of CUDA")
-        check("uprobe" not in err, err)
+        check("by uprobes" not in err, err)
     doc, err, truth = run([a.QUANT, "--ticks", "50"], "-u", "cuda:cudaLaunch*", "-u", "strategy:*")
     equal(a.counts(doc)[0], truth, "records, with probes")
     named = {s["name"]: s["count"] for s in doc["spans"] if s["name"].startswith("cuda:")}
