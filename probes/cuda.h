@@ -22,10 +22,17 @@
 
 #include "qbpf/abi.h"
 
-#define CUDA_SLOT(n)	   {.slot = (n)}
-#define CUDA_AT(n, offset) {.slot = (n), .deref = 1, .off = (offset)}
+#define CUDA_SLOT(n)                                                                               \
+	{                                                                                          \
+		.slot = (n)                                                                        \
+	}
+#define CUDA_AT(n, offset)                                                                         \
+	{                                                                                          \
+		.slot = (n), .deref = 1, .off = (offset)                                           \
+	}
 
-/* clang-format off: one line a function */
+/* One line a function. */
+/* clang-format off */
 #define CUDA_LAUNCHES(X)                                                                           \
 	X(RUNTIME, cudaLaunchKernel, PLAIN, .class = QBPF_CUDA_LAUNCH, .kernel = CUDA_SLOT(1), .grid = QBPF_CUDA_GRID_DIM3, .stream = CUDA_SLOT(8)) \
 	X(RUNTIME, __cudaLaunchKernel, WRAP, .class = QBPF_CUDA_LAUNCH, .kernel = CUDA_SLOT(1), .grid = QBPF_CUDA_GRID_DIM3, .stream = CUDA_SLOT(8)) \
