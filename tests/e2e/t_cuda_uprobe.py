@@ -5,6 +5,7 @@
 and are counted all the same) and the simulated one. Counts are exact: the target says what it did.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -20,7 +21,38 @@ STATIC = os.path.join(CUDA, "lib64", "libcudart_static.a")
 WORK = tempfile.mkdtemp(prefix="qbpf-cuda-")
 ROUNDS = 1000
 PER_ROUND = 9  # calls of runtime() in cuda_target.c
+HINT = "CUDA's calls are seen by uprobes; --cuda agent shows what the GPU did too"
 ALPHA, BETA = "kernel_alpha", "kernel_beta"
+
+LAUNCHES = r"""
+#include <cstdio>
+__global__ void alpha(float *p, int n) { p[threadIdx.x] = n; }
+template <typename T> __global__ void beta(T *p) { p[0] = 1; }
+static bool go_on(const char *said)
+{
+	char line[64];
+
+	puts(said);
+	fflush(stdout);
+	return fgets(line, sizeof(line), stdin);
+}
+int main(void)
+{
+	float *d;
+
+	if (!go_on("ready") || cudaMalloc(&d, 4096))
+		return 1;
+	for (int k = 0; k < 2; k++) {
+		for (int i = 0; i < 300; i++) {
+			alpha<<<dim3(2, 3, 4), dim3(32, 2, 1)>>>(d, i);
+			beta<double><<<7, 64>>>((double *)d);
+		}
+		if (!k && !go_on("launched"))
+			return 1;
+	}
+	return cudaDeviceSynchronize();
+}
+"""
 
 built = {}
 
@@ -54,14 +86,14 @@ def sim_env(**more):
     return dict(os.environ, LD_LIBRARY_PATH=SIM, CUDASIM="clock=virtual", **more)
 
 
-def trace(argv, *args, env=None, preloaded=False):
+def trace(argv, *args, env=None, preloaded=False, mode="uprobe"):
     """Traces the target; libraries that it opens late are armed before its first call."""
     with Workload(argv, env=env) as w:
         if preloaded:
             w.go()
             w.wait_for("opened")
         late = [] if preloaded else ["--wait"]
-        with attach_json(w.pid, "--cuda", "uprobe", *late, *args) as q:
+        with attach_json(w.pid, *(["--cuda", mode] if mode else []), *late, *args) as q:
             q.wait_ready()
             if not preloaded:
                 w.go()
@@ -167,12 +199,13 @@ def simulated():
 
 @case
 def late_copies():
-    """Two copies under other names, opened late and alive at once, share their spans"""
+    """By default: two copies under other names, opened late and alive at once, share their spans"""
     renamed = os.path.join(WORK, "libcudart-9335f6a2.so.12")
     shutil.copy(sim("libcudart.so.13"), renamed)
     argv = [target(), "runtime", ROUNDS, sim("libcudart.so.13"), renamed]
-    doc, counts, _ = trace(argv, env=sim_env())
+    doc, counts, q = trace(argv, env=sim_env(), mode=None)
     equal(check_runtime(doc, ROUNDS, 2, False), (counts["calls"], 0), "calls, failed")
+    equal(q.err_text().count(HINT), 1, f"one line about it: {q.err_text()}")
     clean(doc)
 
 
@@ -299,14 +332,103 @@ def under_markers():
     equal(spans(again)["cuda:cudaMemcpy"]["sum_ns"], same["sum_ns"], "recorded time")
 
 
+def shell(*argv):
+    return subprocess.run([str(a) for a in argv], stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+@case
+def ends():
+    """The ends of calls are seen by uretprobes, with the reason; --returns overrides"""
+    with Workload([target(), "runtime", 1, sim("libcudart.so.13")], env=sim_env()) as w:
+        w.go()
+        w.wait_for("opened")
+        for options, way in (((), "uretprobe"), (("--returns", "ret"), "ret")):
+            listed = json.loads(shell(QBPF, "list", "-p", w.pid, "-u", "cuda:cudaM*", "--json", *options))
+            rows = [s for s in listed["spans"] if s["kind"] == "cuda"]
+            check(len(rows) > 5, f"{listed['spans']}")
+            equal({s["returns"] for s in rows}, {way}, f"ends with {options}")
+            if way == "uretprobe":
+                check(all("no exception passes" in s["returns_reason"] for s in rows), f"{rows[0]}")
+        w.go()
+        w.finish()
+
+
+@case
+def by_name():
+    """-u cuda:GLOB takes those calls alone; --cuda agent leaves the host's calls alone"""
+    argv = [target(), "runtime", ROUNDS, sim("libcudart.so.13")]
+    doc, counts, _ = trace(argv, "-u", "cuda:cudaMemcpy*Async", env=sim_env(), preloaded=True, mode=None)
+    equal({s["name"]: s["count"] for s in doc["spans"] if s["count"]},
+          {"cuda:cudaMemcpyAsync": 2 * ROUNDS}, "spans")
+    clean(doc)
+    with Qbpf("list", sim("libcudart.so.13"), "-u", "*", "--cuda", "agent") as q:
+        out = q.finish(code=1)
+    check("cuda:" not in out and "-u * matches nothing" in q.err_text(), out + q.err_text())
+
+
+@case
+def nvcc_launches():
+    """nvcc's <<<>>>: kernels by the handle that __cudaGetKernel gave out, or by who launches them"""
+    nvcc = os.path.join(CUDA, "bin", "nvcc")
+    if not os.path.exists(nvcc):
+        raise Skip(f"no {nvcc}")
+    source, exe = os.path.join(WORK, "launch.cu"), os.path.join(WORK, "launch")
+    with open(source, "w") as f:
+        f.write(LAUNCHES)
+    shell(nvcc, "-O2", "-cudart", "shared", "-o", exe, source)
+    want = {("alpha(float*, int)", (2, 3, 4), (32, 2, 1)): 300,
+            ("void beta<double>(double*)", (7, 1, 1), (64, 1, 1)): 300}
+    for when, gets in (("before", 2), ("after", 0)):
+        with Workload([exe], env=sim_env()) as w:
+            if when == "after":  # its handles have been given out
+                w.go()
+                w.wait_for("launched")
+            with attach_json(w.pid) as q:
+                q.wait_ready()
+                w.go()
+                if when == "before":
+                    w.wait_for("launched")
+                    w.go()
+                w.finish()
+                doc = summary(q.finish())
+        rounds = 2 if when == "before" else 1
+        kernels = by(doc["cuda"]["kernels"], "name", "grid", "block")
+        equal({k: v["count"] for k, v in kernels.items()}, {k: rounds * n for k, n in want.items()},
+              f"kernels, {when}")
+        equal(spans(doc)["cuda:__cudaGetKernel"]["count"], gets, f"handles, {when}")
+        check("cuda:__cudaLaunchKernel" not in spans(doc) or
+              spans(doc)["cuda:__cudaLaunchKernel"]["count"] == 0, "no call is counted twice")
+
+
+def programs(pid):
+    """BPF programs that a qbpf has open."""
+    return sum(os.readlink(f"/proc/{pid}/fd/{fd}") == "anon_inode:bpf-prog"
+               for fd in os.listdir(f"/proc/{pid}/fd"))
+
+
+def loaded(pid, *options):
+    with attach_json(pid, *options) as q:
+        q.wait_ready()
+        n, said = programs(q.p.pid), q.err_text()
+        return n, said, summary(q.stop())
+
+
 @case
 def nothing_there():
-    """A program without CUDA: nothing happens and nothing is said"""
-    with Workload([work("w_strategy"), "--seconds", "20"], ready="ready") as w:
-        with Qbpf("attach", "-p", w.pid, "--cuda", "auto", "-d", "0.2", "--json") as q:
-            doc = summary(q.finish())
+    """A program without CUDA: nothing is loaded, nothing is said, nothing is in the document"""
+    with Workload([work("w_strategy"), "--seconds", "60"], ready="ready") as w:
+        off, said_off, _ = loaded(w.pid, "--cuda", "off")
+        default, said, doc = loaded(w.pid)
+    equal(default, off, "programs that are loaded")
     check("cuda" not in doc, "no key")
-    check("cuda" not in q.err_text().lower(), q.err_text())
+    check("cuda" not in said.lower(), said)
+    equal(len(said.splitlines()), len(said_off.splitlines()), "lines")
+    with Workload([target(), "runtime", 1, sim("libcudart.so.13")], env=sim_env()) as w:
+        w.go()
+        w.wait_for("opened")
+        with_cuda, said, _ = loaded(w.pid)
+    equal(with_cuda, off + 3, "programs with CUDA mapped: two, and the one that goes with uretprobes")
+    equal(said.count(HINT), 1, said)
 
 
 @case

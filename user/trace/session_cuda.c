@@ -85,7 +85,7 @@ static void refuse_all(struct session *s, int err)
 void session__load_cuda(struct session *s)
 {
 	uint64_t t0 = now_ns();
-	struct bpf_program *prog;
+	struct bpf_program *prog = NULL;
 	struct qbpf_bpf *b;
 	int err;
 
@@ -94,7 +94,8 @@ void session__load_cuda(struct session *s)
 	b = qbpf_bpf__open();
 	err = b ? 0 : -errno;
 	if (!err) {
-		bpf_object__for_each_program(prog, b->obj) bpf_program__set_autoload(prog, false);
+		while ((prog = bpf_object__next_program(b->obj, prog)))
+			bpf_program__set_autoload(prog, false);
 		session__configure_cuda(b, true, s->multi);
 		err = share_maps(b, s->skel);
 	}
