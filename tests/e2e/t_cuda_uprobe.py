@@ -166,6 +166,32 @@ def check_runtime(doc, n, libs, failed, code=None):
 
 
 @case
+def no_toolkit():
+    """A library with CUDA's names, opened late by a program with markers; needs nothing of NVIDIA's"""
+    n = 300
+    with Workload([work("w_process"), "late", n, work("liblate_cuda.so")]) as w, attach_json(w.pid) as q:
+        q.wait_ready()
+        w.go()
+        w.wait_for("opened")
+        q.wait_err("in newly mapped objects")
+        w.go()
+        w.finish()
+        doc = summary(q.finish())
+    s = spans(doc)
+    equal({k: s[k]["count"] for k in s if s[k]["count"]},
+          {"proc:tick": 1, "cuda:cudaMalloc": 1, "cuda:cudaMemcpy": n, "cuda:cudaLaunchKernel": n},
+          "spans")  # fmt: skip
+    copy = doc["cuda"]["copies"][0]
+    equal((copy["bytes"], copy["failed_bytes"], copy["failed"]), (n * 75, n * 25, n // 4), "bytes, failures")
+    kernel = doc["cuda"]["kernels"][0]
+    equal((kernel["name"], kernel["grid"], kernel["block"], kernel["count"]),
+          ("late_kernel", [2, 3, 4], [64, 1, 1], n), "the kernel")  # fmt: skip
+    equal([(e["code"], e["error"], e["count"]) for e in doc["cuda"]["errors"]],
+          [(719, "cudaErrorLaunchFailure", n // 4)], "errors")  # fmt: skip
+    clean(doc)
+
+
+@case
 def real_library():
     """NVIDIA's libcudart: every call counted, its bytes, kernels and error read"""
     if not os.path.exists(REAL):
