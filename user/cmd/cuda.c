@@ -55,8 +55,7 @@ int cuda__for_attach(const struct options *o, struct cuda *c, struct err *e)
 	if (o->plan.cuda == CUDA_AUTO)
 		snprintf(c->hint, sizeof(c->hint),
 			 "CUDA's calls are seen by uprobes; --cuda agent shows what the GPU did "
-			 "too, and "
-			 "without a trap in each call");
+			 "too, and without a trap in each call");
 	return o->plan.cuda == CUDA_AGENT ? agents__new(&c->agents, e) : 0;
 }
 

@@ -17,8 +17,8 @@
 
 bool session__plans_cuda(const struct session *s)
 {
-	for (size_t i = 0; i < s->plan->nspans; i++)
-		if (s->plan->spans[i].kind == SPAN_CUDA)
+	for (size_t i = 0; i < s->plan->nsites; i++)
+		if (s->plan->sites[i].cuda && s->plan->sites[i].verdict != VERDICT_REFUSED)
 			return true;
 	return false;
 }
