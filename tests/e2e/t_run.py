@@ -57,7 +57,7 @@ def status_is_passed_on():
     check(r.returncode in (1, 3), "sh has no main symbol: 1, or 3 when it has")
     with Qbpf("run", "--", work("w_process"), "busy") as q:
         time.sleep(0.7)
-        kids = pids_of("w_process\0busy")
+        kids = pids_of(work("w_process") + "\0busy")
         kids = [k for k in kids if k != q.p.pid]
         equal(len(kids), 1, "one child")
         os.kill(kids[0], signal.SIGTERM)
@@ -79,7 +79,7 @@ def missing_probe():
     r = run("-u", "nosuch:probe", "--", work("w_process"), "busy")
     equal(r.returncode, 1, r.stderr)
     check("nosuch:probe" in r.stderr, r.stderr)
-    equal(pids_of("w_process\0busy"), [], "child left behind")
+    equal(pids_of(work("w_process") + "\0busy"), [], "child left behind")
 
 
 @case
@@ -103,7 +103,7 @@ def duration_ends_child():
     r = run("-d", "0.5", "--json", "--", work("w_process"), "busy")
     equal(r.returncode, 0, r.stderr)
     check(spans(doc_of(r))["proc:tick"]["count"] > 0, "counted")
-    equal(pids_of("w_process\0busy"), [], "child left behind")
+    equal(pids_of(work("w_process") + "\0busy"), [], "child left behind")
 
 
 @case
@@ -122,7 +122,7 @@ def sigkill_of_qbpf():
         p.kill()
         p.wait()
         time.sleep(0.3)
-        for k in pids_of("w_process\0busy"):
+        for k in pids_of(work("w_process") + "\0busy"):
             state = open(f"/proc/{k}/stat").read().rsplit(")", 1)[1].split()[0]
             os.kill(k, signal.SIGKILL)
             check(state in "RS", f"child is in state {state} after {delay}")
