@@ -59,7 +59,9 @@ def auto_streams_late():
     q = Qbpf("run", "--cuda", "auto", f"--json={doc}", "--", a.QUANT, "--ticks", "600", "--rate", "600",
              env=a.env(log))  # fmt: skip
     q.finish()
-    gpu = summary(open(doc).read())["gpu"]
+    doc = summary(open(doc).read())
+    gpu = doc["gpu"]
+    equal(kernels(gpu), 1200, f"kernels: {a.gpu_note(doc)}: {q.err_text()}")
     gpu_truth.check_all(gpu, gpu_truth.read(log))
     tick = {s["name"]: s for s in gpu["spans"]}["strategy:tick"]
     check(500 <= tick["count"] <= 600, f"ticks: {tick}")
