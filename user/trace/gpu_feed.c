@@ -18,9 +18,9 @@
  * The agent hands over every 100 ms, but not before the kernels around it are done: what is younger than
  * this may lack something that is still to come, and is in no figure yet.
  */
-#define LAG_NS 1000000000ull
+#define LAG_NS	    1000000000ull
 #define THREADS_MAX 65536
-#define SLICE  4096 /* items between two chances for whoever wants the sums */
+#define SLICE	    4096 /* items between two chances for whoever wants the sums */
 
 struct gpu_feed {
 	struct gpu_queue *queue;
