@@ -162,6 +162,23 @@ def two_processes():
 
 
 @case
+def in_a_container():
+    "a process in a pid namespace of its own: its calls are joined to its spans all the same"
+    argv = ["unshare", "--pid", "--fork", "--mount-proc", a.QUANT, "--ticks", "400", "--rate", "200", "--wait"]
+    with Workload(argv, env=a.env()) as w:
+        pid = int(open(f"/proc/{w.pid}/task/{w.pid}/children").read())
+        check(f"\t{pid}\t1\n" in open(f"/proc/{pid}/status").read(), "its own namespace")
+        with Qbpf("attach", "-p", pid, "--cuda", "agent", "--json") as q:
+            q.wait_err("CUDA agent: on")
+            q.wait_ready()
+            w.go()
+            w.finish()
+            doc = summary(q.finish())
+    tick = {s["name"]: s for s in doc["gpu"]["spans"]}["strategy:tick"]
+    equal((tick["count"], tick["launches"]), (400, 800), "ticks, and their launches")
+
+
+@case
 def several_devices():
     "three devices: each has its own figures"
     doc, _, truth = run([a.TARGET, "devices:3", "devices:3", "sync"], sim="devices=3")
