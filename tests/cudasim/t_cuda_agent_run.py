@@ -16,7 +16,7 @@ def run(argv, *options, mode="agent", code=0, sim="", **env):
     log, doc = a.fresh(".csv"), a.fresh(".json")
     q = Qbpf("run", "--cuda", mode, f"--json={doc}", *options, "--", *argv, env=a.env(log, sim, **env))
     q.finish(code=code)
-    doc = summary(open(doc).read()) if os.path.exists(doc) and os.path.getsize(doc) else None
+    doc = summary(open(doc).read()) if os.path.exists(doc) else None
     return doc, q.err_text(), a.truth(log) if os.path.exists(log) else {}
 
 

@@ -1,10 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# timeout: 400
 """The GPU live, with no file: summary, intervals, snapshots, the full-screen page, several processes
-and devices, and what the agent costs in probes: nothing.
-
-timeout: 400
-"""
+and devices, and what the agent costs in probes: nothing."""
 
 import json
 import os
@@ -267,18 +265,16 @@ def no_trap_at_a_launch():
 def the_agent_leaves():
     "after qbpf: no thread of the agent, and what the target launches then is nobody's"
     with Workload([a.QUANT, "--seconds", "60", "--rate", "300", "--wait"], env=a.env()) as w:
-        for _ in range(3):
+        for turn in range(3):
             with Qbpf("attach", "-p", w.pid, "--cuda", "agent", "--json") as q:
                 q.wait_err("CUDA agent: on")
                 q.wait_ready()
-                if w.p.stdin and not _:
+                if not turn:
                     w.go()
-                names = lambda: {open(f"/proc/{w.pid}/task/{t}/comm").read().strip()
-                                 for t in os.listdir(f"/proc/{w.pid}/task")}  # fmt: skip
-                check("qbpf-cupti" in names(), f"the agent's thread: {names()}")
+                check("qbpf-cupti" in a.threads(w.pid), f"the agent's thread: {a.threads(w.pid)}")
                 time.sleep(0.5)
                 doc = summary(q.stop())
-            a.until("the agent's thread is gone", lambda: "qbpf-cupti" not in names())
+            a.until("the agent's thread is gone", lambda: "qbpf-cupti" not in a.threads(w.pid))
             check(kernels(doc["gpu"]) > 20, f"kernels: {doc['gpu']['kernels']}")
         w.p.send_signal(signal.SIGTERM)
         w.finish()
