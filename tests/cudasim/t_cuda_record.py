@@ -179,6 +179,8 @@ def the_disk_is_full():
     equal({x["reason"] for x in live["gpu"]["losses"]}, {"disk"}, "reasons")
     held = sum(k["count"] for k in later.get("gpu", {}).get("kernels", []))
     check(held < len(truth["kernel"]), f"kernels in the file: {held}")
+    lost = {x["type"]: x["lost"] for x in live["gpu"]["losses"]}
+    equal(held + lost["kernel"], len(truth["kernel"]), "kernels: in the file + lost by the disk")
 
 
 @case

@@ -121,9 +121,12 @@ static int add_span(struct gpu_feed *f, const struct gpu_host_span *s)
 
 static void to_model(struct gpu_feed *f, const struct gpu_item *item)
 {
+	const struct qbpf_ring_record *rec = (const void *)(item + 1);
 	const void *what = item + 1;
 	int err = 0;
 
+	if (item->kind == GPU_ITEM_RECORD)
+		f->counts.taken[rec->type < QBPF_RING_TYPES ? rec->type : 0]++;
 	if (f->fault)
 		return;
 	switch (item->kind) {
@@ -161,33 +164,35 @@ static int to_file(struct trace_writer *w, const struct gpu_item *item)
 	}
 }
 
-static void record(struct gpu_feed *f, const struct gpu_batch *b)
+/* Hands on so many items, then the stream has its writer back; returns the next one. */
+static const struct gpu_item *record_slice(struct gpu_feed *f, const struct gpu_batch *b,
+					   const struct gpu_item *item, struct gpu_feed_counts *n)
 {
-	const struct gpu_item *item = NULL;
-	struct gpu_feed_counts n = {0};
-	struct trace_writer *w;
+	struct trace_writer *w = stream__borrow_writer(f->file);
 	int err = 0;
 
-	if (!f->file || !b->bytes)
-		return;
-	w = stream__borrow_writer(f->file);
-	while ((item = gpu_batch__next(b, item))) {
+	for (int i = 0; i < SLICE && item; i++, item = gpu_batch__next(b, item)) {
 		const struct qbpf_ring_record *rec = (const void *)(item + 1);
 
 		if (w && !err)
 			err = to_file(w, item);
-		if (item->kind != GPU_ITEM_RECORD)
-			continue;
-		if (w && !err)
-			n.held++;
-		else if (rec->type < QBPF_RING_TYPES)
-			n.unheld[rec->type]++;
+		if (item->kind == GPU_ITEM_RECORD && (!w || err))
+			n->refused[rec->type < QBPF_RING_TYPES ? rec->type : 0]++;
 	}
 	stream__return_writer(f->file, err);
+	return item;
+}
+
+static void record(struct gpu_feed *f, const struct gpu_batch *b)
+{
+	const struct gpu_item *item = gpu_batch__next(b, NULL);
+	struct gpu_feed_counts n = {.spans_lost = 0};
+
+	while (item)
+		item = record_slice(f, b, item, &n);
 	pthread_mutex_lock(&f->lock);
-	f->counts.held += n.held;
 	for (unsigned i = 0; i < QBPF_RING_TYPES; i++)
-		f->counts.unheld[i] += n.unheld[i];
+		f->counts.refused[i] += n.refused[i];
 	pthread_mutex_unlock(&f->lock);
 }
 
@@ -217,7 +222,8 @@ static void take_batch(struct gpu_feed *f, unsigned wait_ms)
 	struct gpu_batch b;
 
 	gpu_queue__take(f->queue, wait_ms, &b);
-	record(f, &b);
+	if (f->file)
+		record(f, &b);
 	sum_up(f, &b);
 }
 

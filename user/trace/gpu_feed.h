@@ -39,9 +39,9 @@ void gpu_feed__finish(struct gpu_feed *f);
 struct gpu_summary *gpu_feed__summary(struct gpu_feed *f);
 
 struct gpu_feed_counts {
-	uint64_t held; /* records that are in the file, as far as the disk has not refused */
-	uint64_t unheld[QBPF_RING_TYPES]; /* that are not, because of the disk */
-	uint64_t spans_lost;		  /* that the model has not seen: no room */
+	uint64_t taken[QBPF_RING_TYPES];   /* records, whatever became of them */
+	uint64_t refused[QBPF_RING_TYPES]; /* of these, by the file, after a fault of the disk */
+	uint64_t spans_lost;		   /* that the model has not seen: no room */
 };
 void gpu_feed__counts(struct gpu_feed *f, struct gpu_feed_counts *out);
 

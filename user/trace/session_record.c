@@ -590,6 +590,7 @@ int session__finish_recording(struct session *s, struct snapshot *snap, struct e
 	free(counts);
 	if (session__snap_recording(s, snap))
 		log_warn("out of memory");
+	session__fill_gpu_unheld(s, snap, true);
 	return err ? err_set(e, err, "the recording %s is incomplete: %s", s->o.record.path,
 			     err == -ESTALE ? "it was deleted meanwhile" : strerror(-err))
 		   : 0;

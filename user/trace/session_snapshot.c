@@ -117,14 +117,24 @@ uint64_t session__span_floor(const struct session *s, uint32_t id)
 	return begin == PRICE_EMULATED ? s->price.floor_emulated_ns : s->price.floor_marker_ns;
 }
 
-static void fill_gpu_losses(struct snapshot *snap, const struct agents_sums *sums,
-			    const struct gpu_feed_counts *feed)
+static void fill_gpu_losses(struct snapshot *snap, const struct agents_sums *sums)
 {
 	memcpy(snap->gpu_lost[GPU_LOST_RING], sums->lost, sizeof(sums->lost));
-	memcpy(snap->gpu_lost[GPU_LOST_DISK], feed->unheld, sizeof(feed->unheld));
 	snap->gpu_lost[GPU_LOST_CUPTI][0] = sums->dropped;
 	snap->gpu_lost[GPU_LOST_BUFFERS][0] = sums->discarded;
 	snap->gpu_lost[GPU_LOST_BROKEN][0] = sums->unreadable + sums->broken;
+}
+
+void session__fill_gpu_unheld(const struct session *s, struct snapshot *snap, bool closed)
+{
+	struct gpu_feed_counts n;
+
+	if (!s->o.agents || !s->stream || !s->o.record.path)
+		return;
+	gpu_feed__counts(agents__feed(s->o.agents), &n);
+	for (uint32_t t = 0; t < QBPF_RING_TYPES; t++)
+		snap->gpu_lost[GPU_LOST_DISK][t] =
+		    closed ? n.taken[t] - stream__gpu_held(s->stream, t) : n.refused[t];
 }
 
 /* Of a recording they are counted as such. */
@@ -160,7 +170,8 @@ static int fill_agents(const struct session *s, struct snapshot *snap)
 		return 0;
 	snap->gpu = gpu_feed__summary(agents__feed(s->o.agents));
 	gpu_feed__counts(agents__feed(s->o.agents), &feed);
-	fill_gpu_losses(snap, &sums, &feed);
+	fill_gpu_losses(snap, &sums);
+	session__fill_gpu_unheld(s, snap, false);
 	err = count_unseen(s, &feed, &snap->gpu_unseen);
 	if (err)
 		return err;

@@ -613,6 +613,11 @@ uint64_t stream__held(const struct stream *s, uint32_t span, const struct stream
 	return s->closed && s->fault ? trace_writer__held(s->w, span) : c->streamed;
 }
 
+uint64_t stream__gpu_held(const struct stream *s, uint32_t type)
+{
+	return trace_writer__gpu_held(s->w, type);
+}
+
 uint64_t stream__bytes(const struct stream *s)
 {
 	return trace_writer__bytes(s->w);

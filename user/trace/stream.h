@@ -63,6 +63,8 @@ int stream__finish(struct stream *s, uint64_t end_ns, const uint64_t *counted, s
 int stream__counts(const struct stream *s, struct stream_count *out, size_t n);
 /* Of a span that is in the file: after finish exactly, before as far as the disk has not refused. */
 uint64_t stream__held(const struct stream *s, uint32_t span, const struct stream_count *c);
+/* Records of the GPU of that type that are in the file: after finish. */
+uint64_t stream__gpu_held(const struct stream *s, uint32_t type);
 uint64_t stream__bytes(const struct stream *s);
 uint64_t stream__wakeups(const struct stream *s);
 /* What ended the recording before its time, as a positive errno; 0: nothing. */
