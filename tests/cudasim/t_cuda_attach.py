@@ -11,6 +11,7 @@ import subprocess
 import time
 
 import agent_session as a
+from agent_session import threads, until
 from harness import Failure, Qbpf, Skip, Workload, case, check, equal, summary
 
 TARGET = os.path.join(a.SIM, "inject_target")
@@ -43,10 +44,6 @@ def once(pid, *options, code=0, **kw):
     return (summary(out) if out else None), q.err_text()
 
 
-def threads(pid):
-    return sorted(open(f"/proc/{pid}/task/{t}/comm").read().strip() for t in os.listdir(f"/proc/{pid}/task"))
-
-
 def areas(pid):
     """What an injection maps; the file of the agent stays."""
     return sum("/memfd:" in line for line in open(f"/proc/{pid}/maps"))
@@ -54,13 +51,6 @@ def areas(pid):
 
 def files(pid):
     return sorted(os.readlink(f"/proc/{pid}/fd/{f}") for f in os.listdir(f"/proc/{pid}/fd"))
-
-
-def until(what, fn, seconds=15):
-    end = time.monotonic() + seconds
-    while not fn():
-        check(time.monotonic() < end, what)
-        time.sleep(0.02)
 
 
 def nothing_left(pid, before):
