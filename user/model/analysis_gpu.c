@@ -102,7 +102,7 @@ int an__gpu(struct an_build *b, struct err *e)
 	if (!err && (gpu__finish(g) || !(b->a.gpu = gpu__summary(g))))
 		err = err_set(e, -ENOMEM, "out of memory");
 	gpu__free(g);
-	if (!err && b->a.gpu_windows)
-		gpu_windows__finish(b->a.gpu_windows);
+	if (!err && b->a.gpu_windows && gpu_windows__finish(b->a.gpu_windows))
+		err = err_set(e, -ENOMEM, "out of memory");
 	return err;
 }

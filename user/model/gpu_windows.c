@@ -18,9 +18,9 @@ struct longest {
 	uint64_t left_out;
 };
 
-enum { ACTS, CALLS, IDLE, KINDS };
-static const size_t sizes[KINDS] = {sizeof(struct gpu_window_act), sizeof(struct gpu_window_call),
-				    sizeof(struct gpu_window_idle)};
+enum { OWN, OTHERS, CALLS, IDLE, KINDS };
+static const size_t sizes[KINDS] = {sizeof(struct gpu_window_act), sizeof(struct gpu_window_act),
+				    sizeof(struct gpu_window_call), sizeof(struct gpu_window_idle)};
 #define SIZE_LARGEST sizeof(struct gpu_window_act)
 
 struct window {
@@ -168,7 +168,7 @@ static int on_activity(void *ctx, const struct gpu_seen *s)
 		if (s->untimed)
 			w->told.untimed += a.own;
 		else if (a.own || overlaps(&w->told, a.start_ns, a.end_ns))
-			err = keep(&w->kept[ACTS], all->most, &a);
+			err = keep(&w->kept[a.own ? OWN : OTHERS], all->most, &a);
 	}
 	return err;
 }
@@ -242,16 +242,17 @@ static int by_id(const void *pa, const void *pb)
 	return (*a)->id < (*b)->id ? -1 : (*a)->id > (*b)->id;
 }
 
-/* Each activity's call, where both were kept. Without memory for it they stay apart. */
-static void link_calls(struct gpu_window *w)
+/* Each activity's call, where both were kept. */
+static int link_calls(struct gpu_window *w)
 {
 	struct gpu_window_act **order = calloc(w->nacts + 1, sizeof(struct gpu_window_act *));
 
-	for (size_t i = 0; order && i < w->nacts; i++)
+	if (!order)
+		return -ENOMEM;
+	for (size_t i = 0; i < w->nacts; i++)
 		order[i] = &w->acts[i];
-	if (order)
-		qsort(order, w->nacts, sizeof(*order), by_id);
-	for (size_t c = 0; order && c < w->ncalls; c++) {
+	qsort(order, w->nacts, sizeof(*order), by_id);
+	for (size_t c = 0; c < w->ncalls; c++) {
 		const struct gpu_window_call *k = &w->calls[c];
 		size_t lo = 0, hi = w->nacts;
 
@@ -267,28 +268,56 @@ static void link_calls(struct gpu_window *w)
 			order[lo]->call = (uint32_t)c;
 	}
 	free(order);
+	return 0;
 }
 
-void gpu_windows__finish(struct gpu_windows *all)
+/* The others' behind its own. */
+static int join_acts(struct longest *own, struct longest *others)
 {
-	for (size_t i = 0; i < all->n; i++) {
-		struct longest *k = all->list[i].kept;
-		struct gpu_window *w = &all->list[i].told;
+	size_t n = own->n + others->n;
+	char *items = reallocarray(own->items, n + 1, own->size);
 
-		for (size_t kind = 0; kind < KINDS; kind++)
-			if (k[kind].n)
-				qsort(k[kind].items, k[kind].n, k[kind].size, by_start);
-		w->acts = (void *)k[ACTS].items;
-		w->calls = (void *)k[CALLS].items;
-		w->idle = (void *)k[IDLE].items;
-		w->nacts = k[ACTS].n;
-		w->ncalls = k[CALLS].n;
-		w->nidle = k[IDLE].n;
-		w->acts_left_out = k[ACTS].left_out;
-		w->calls_left_out = k[CALLS].left_out;
-		w->idle_left_out = k[IDLE].left_out;
-		link_calls(w);
-	}
+	if (!items)
+		return -ENOMEM;
+	if (others->n)
+		memcpy(items + own->n * own->size, others->items, others->n * own->size);
+	own->items = items;
+	own->n = n;
+	own->left_out += others->left_out;
+	free(others->items);
+	*others = (struct longest){.size = own->size};
+	return 0;
+}
+
+static int finish_window(struct window *v)
+{
+	struct longest *k = v->kept;
+	struct gpu_window *w = &v->told;
+
+	if (join_acts(&k[OWN], &k[OTHERS]))
+		return -ENOMEM;
+	for (size_t kind = 0; kind < KINDS; kind++)
+		if (k[kind].n)
+			qsort(k[kind].items, k[kind].n, k[kind].size, by_start);
+	w->acts = (void *)k[OWN].items;
+	w->calls = (void *)k[CALLS].items;
+	w->idle = (void *)k[IDLE].items;
+	w->nacts = k[OWN].n;
+	w->ncalls = k[CALLS].n;
+	w->nidle = k[IDLE].n;
+	w->acts_left_out = k[OWN].left_out;
+	w->calls_left_out = k[CALLS].left_out;
+	w->idle_left_out = k[IDLE].left_out;
+	return link_calls(w);
+}
+
+int gpu_windows__finish(struct gpu_windows *all)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < all->n && !err; i++)
+		err = finish_window(&all->list[i]);
+	return err;
 }
 
 /* --- its life ----------------------------------------------------------------------------------- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What a GPU did in some windows of time, one by one, each with the call that asked for it: for whoever
- * draws a span of the host beside it. Of each kind a window keeps the longest, so many at most.
+ * draws a span of the host beside it. Of each kind a window keeps the longest, so many at most; of what its
+ * thread did not ask for as many again.
  */
 #ifndef QBPF_MODEL_GPU_WINDOWS_H
 #define QBPF_MODEL_GPU_WINDOWS_H
@@ -53,7 +54,7 @@ struct gpu_window {
 
 struct gpu_windows;
 
-/* `most`: of acts, of calls and of idle, each. NULL: no memory. */
+/* `most`: of its own acts, of others' acts, of calls and of idle, each. NULL: no memory. */
 struct gpu_windows *gpu_windows__new(size_t most);
 void gpu_windows__free(struct gpu_windows *w);
 /* All of them before anything is visited. 0 or -ENOMEM. */
@@ -61,8 +62,8 @@ int gpu_windows__add(struct gpu_windows *w, uint64_t start_ns, uint64_t end_ns, 
 		     uint32_t tid);
 /* Of w, for gpu_opts. */
 const struct gpu_visitor *gpu_windows__visitor(struct gpu_windows *w);
-/* After gpu__finish: puts all into order. */
-void gpu_windows__finish(struct gpu_windows *w);
+/* After gpu__finish: puts all into order. 0 or -ENOMEM. */
+int gpu_windows__finish(struct gpu_windows *w);
 
 /* In the order of adding. */
 size_t gpu_windows__count(const struct gpu_windows *w);

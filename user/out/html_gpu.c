@@ -151,7 +151,8 @@ static json_int_t stream_of(const struct gpu_page *p, const struct gpu_window_ac
 struct choice {
 	const char *items; /* each begins with its start and end */
 	size_t n, size;
-	json_int_t *place; /* on the page; -1: left out */
+	bool (*first)(const void *item); /* goes before longer ones; NULL: none does */
+	json_int_t *place;		 /* on the page; -1: left out */
 	size_t shown;
 };
 
@@ -166,10 +167,23 @@ static int by_length(const void *pa, const void *pb, void *data)
 {
 	size_t a = *(const size_t *)pa, b = *(const size_t *)pb;
 	uint64_t na = length(data, a), nb = length(data, b);
+	const struct choice *c = data;
 
+	if (c->first && c->first(c->items + a * c->size) != c->first(c->items + b * c->size))
+		return c->first(c->items + a * c->size) ? -1 : 1;
 	if (na != nb)
 		return na < nb ? 1 : -1;
 	return a < b ? -1 : a > b;
+}
+
+static bool is_own(const void *item)
+{
+	return ((const struct gpu_window_act *)item)->own;
+}
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
 }
 
 /* The longest, so many; they stay in their order. */
@@ -286,14 +300,15 @@ static int32_t thread_of(const struct html_data *d, const struct gpu_window *w)
 /* `room`: of all kinds together. */
 static json_t *window(struct gpu_page *p, const struct gpu_window *w, size_t *room)
 {
-	struct choice acts = {(const void *)w->acts, w->nacts, sizeof(*w->acts), NULL, 0};
-	struct choice calls = {(const void *)w->calls, w->ncalls, sizeof(*w->calls), NULL, 0};
-	struct choice gaps = {(const void *)w->idle, w->nidle, sizeof(*w->idle), NULL, 0};
+	struct choice acts = {(const void *)w->acts, w->nacts, sizeof(*w->acts), is_own, NULL, 0};
+	struct choice calls = {(const void *)w->calls, w->ncalls, sizeof(*w->calls), NULL, NULL, 0};
+	struct choice gaps = {(const void *)w->idle, w->nidle, sizeof(*w->idle), NULL, NULL, 0};
 	json_t *o = json_object(), *list[3] = {json_array(), json_array(), json_array()};
-	size_t most = w->nacts + w->ncalls + w->nidle <= *room ? SIZE_MAX : *room / 3;
+	size_t ncalls = least(w->ncalls, *room / 3), ngaps = least(w->nidle, *room / 3);
 	struct json_doc *doc = &p->d->doc;
 
-	if (!choose(&acts, most) || !choose(&calls, most) || !choose(&gaps, most)) {
+	if (!choose(&acts, *room - ncalls - ngaps) || !choose(&calls, ncalls) ||
+	    !choose(&gaps, ngaps)) {
 		doc->failed = true;
 		acts.n = calls.n = gaps.n = 0;
 	}

@@ -4,7 +4,7 @@
 
 const gpu = (() => {
 	const doc = data.doc.gpu, {num} = data;
-	const SPAN_ROWS = 12, CALL_ROWS = 4, ROWS_MAX = 400;
+	const SPAN_ROWS = 12, CALL_ROWS = 4, STREAM_ROWS = 24, ROWS_MAX = 400;
 	const CAUSES = ['host was late', 'host waited', 'host in another call', 'asked for, not begun yet',
 		'waited for an event', 'not known'];
 	const FILLS = {'host to device': '--gpu-up', 'device to host': '--gpu-down', 'on the device': '--gpu-on',
@@ -65,17 +65,33 @@ const gpu = (() => {
 			raw: {start, ns}};
 	}
 
-	// Puts events that may overlap into rows from `y` on; returns the first row after them.
+	// Where e goes among events that do not touch each other, in order; -1: it would touch one.
+	function room(row, e) {
+		let lo = 0, hi = row.length;
+		while (lo < hi) {
+			const mid = (lo + hi) >> 1;
+			if (row[mid].start < e.start)
+				lo = mid + 1;
+			else
+				hi = mid;
+		}
+		const before = row[lo - 1], next = row[lo];
+		return before && before.start + before.ns > e.start || next && (next.start === e.start ||
+			next.start < e.start + e.ns) ? -1 : lo;
+	}
+
+	// Puts events that may overlap into rows from `y` on, those that are not faint first; returns the first
+	// row after them.
 	function pack(events, y, most) {
-		const ends = [];
-		for (const e of events) {
-			let k = ends.findIndex(end => end <= e.start);
+		const rows = [];
+		for (const e of [...events.filter(v => !v.faint), ...events.filter(v => v.faint)]) {
+			let k = rows.findIndex(row => room(row, e) >= 0);
 			if (k < 0)
-				k = ends.length;
-			ends[k] = Math.max(e.start + e.ns, e.start);
+				k = rows.push([]) - 1;
+			rows[k].splice(room(rows[k], e), 0, e);
 			e.y = k < most ? y + k : ROWS_MAX;
 		}
-		return y + Math.min(ends.length, most);
+		return y + Math.min(rows.length, most);
 	}
 
 	const groupBy = (list, key) => {
@@ -117,7 +133,7 @@ const gpu = (() => {
 			y = pack(why, y, 1) + (why.length ? 0 : 1);
 			for (const [stream, list] of groupBy(mine.filter(e => e.type), e => e.stream)) {
 				out.bands.push({y, text: streamName(stream)});
-				y = pack(list, y, ROWS_MAX);
+				y = pack(list, y, STREAM_ROWS);
 				out.streams++;
 			}
 		}
@@ -132,10 +148,11 @@ const gpu = (() => {
 	}
 
 	function left(w, s) {
-		const parts = [[w.acts_left_out, 'activities'], [w.calls_left_out, 'calls'], [w.idle_left_out, 'idle times']]
-			.filter(([n]) => num(n) > 0).map(([n, what]) => `${format.count(n)} shorter ${what}`);
+		const parts = [[w.acts_left_out, 'activities (what other spans asked for, and the shortest)'],
+			[w.calls_left_out, 'shorter calls'], [w.idle_left_out, 'shorter idle times']]
+			.filter(([n]) => num(n) > 0).map(([n, what]) => `${format.count(n)} ${what}`);
 		if (s.hidden)
-			parts.push(`${format.count(s.hidden)} events beyond ${format.count(s.rows)} rows`);
+			parts.push(`${format.count(s.hidden)} more, of too many at once`);
 		return (parts.length ? ` Left out of this picture: ${parts.join(', ')}.` : '') + (num(w.untimed)
 			? ` ${format.count(w.untimed)} activities of impossible times have no place here.` : '');
 	}

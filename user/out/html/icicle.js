@@ -120,7 +120,7 @@ const icicle = (() => {
 				c.fillStyle = colour.line;
 				c.fillRect(0, AXIS + b.y * ROW - 1, whole, 1);
 				c.fillStyle = colour.ink;
-				c.fillText(flame.fitted(c, b.text, left - 8), 0, AXIS + b.y * ROW + 13);
+				c.fillText(flame.fitted(c, b.text, left - 10), 4, AXIS + b.y * ROW + 13);
 			}
 		}
 
@@ -157,7 +157,7 @@ const icicle = (() => {
 				raised: theme.css('--raised')};
 			c.font = `11.5px ${theme.css('--sans')}`;
 			left = tree.bands ? Math.min(GUTTER_MAX, whole * 0.28,
-				Math.max(...tree.bands.map(b => c.measureText(b.text).width)) + 12) : 0;
+				Math.max(...tree.bands.map(b => c.measureText(b.text).width)) + 16) : 0;
 			width = Math.max(whole - left, 1);
 			host.dataset.left = Math.round(left);
 			bands(c, colour, whole);
