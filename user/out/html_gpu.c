@@ -89,13 +89,16 @@ static void put_words(struct gpu_page *p, json_t *devices)
 
 static json_t *summary(struct gpu_page *p)
 {
-	json_t *o = json_gpu(&p->d->doc, p->s), *left = json_object();
+	json_t *o = json_gpu(&p->d->doc, p->s), *left = json_object(), *kernel;
+	size_t at;
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
 		json_put(&p->d->doc, left, tables[i].key,
 			 json_integer(trim(json_object_get(o, tables[i].key), tables[i].most)));
 	json_put(&p->d->doc, o, "left_out", left);
 	put_words(p, json_object_get(o, "devices"));
+	json_array_foreach(json_object_get(o, "kernels"), at, kernel)
+	    json_object_del(kernel, "symbol"); /* not shown */
 	cut_text(p->d, o);
 	return o;
 }

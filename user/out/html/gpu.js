@@ -13,7 +13,8 @@ const gpu = (() => {
 		dom.get('gpu-live').textContent = text;
 	};
 
-	const nameOf = (i, none) => i >= 0 ? format.name(doc.names[i]) : i === -2 ? 'left out of this page' : none;
+	const nameOf = (i, none) => i === -2 ? 'left out of this page' : i < 0 ? none
+		: doc.names[i].trim() ? format.name(doc.names[i]) : `"${doc.names[i]}"`;
 	const streamText = s => `stream ${s.stream}${s.default ? ' (default)' : ''}`;
 	// Of the device's other contexts, their number too.
 	function streamName(i) {
@@ -42,7 +43,7 @@ const gpu = (() => {
 		more.push(['correlation', String(correlation)]);
 		if (!own)
 			more.push(['note', 'not asked for by this span']);
-		return {kind: num(ns) > 0 ? 'span' : 'instant', type: kind, name: text, start, ns: num(ns), row: -1, device,
+		return {kind: num(ns) > 0 ? 'span' : 'moment', type: kind, name: text, start, ns: num(ns), row: -1, device,
 			stream, call, own, fill: FILLS[kind] || (kind === 'kernel' || kind === 'graph' ? null : '--gpu-other'),
 			faint: !own, more, links: [], raw: {start, ns}};
 	}
@@ -202,7 +203,9 @@ const gpu = (() => {
 		const other = mid && scene(mid, median);
 		place.append(el('p', {class: 'quiet'}, 'Point at or choose a kernel or copy to see the call that asked ' +
 			'for it, a call to see what it made the GPU do. Ctrl-wheel or + and - zoom, drag to move, Escape or ' +
-			'double click for all. Shaded: after the span\'s end.'));
+			'double click for all.' + (whole ? '' : ' Shaded: after the span\'s end.')));
+		if (whole)
+			dom.get('gpu-timeline').textContent = 'Over time';
 		select.append(...slow.map((w, i) => el('option', {value: i}, whole ? 'the whole recording'
 			: `slow no. ${i + 1}: ${format.time(num(w.ns))} at ${format.time(num(w.at))}`)));
 		select.hidden = slow.length < 2;

@@ -26,7 +26,8 @@ const gpuTables = (() => {
 	const rate = v => v === null ? ['–'] : [format.bytes(num(v)) + '/s', format.digits(v) + ' bytes/s'];
 	const mean = part => part ? time(part.mean_ns) : ['–'];
 	const each = (sum, n) => num(n) > 0 ? [format.time(num(sum) / num(n))] : ['–'];
-	const text = v => [format.name(v === undefined ? '–' : v)];
+	const text = v => [v === undefined ? '–' : v.trim() ? format.name(v) : `"${v}"`];
+	const symbol = v => [format.shortName(text(v)[0]), text(v)[0]];
 
 	// columns: [heading, row => cell, title]; the first is the row's name, with a bar as long as share(row).
 	function table(id, caption, rows, columns, share, leftOut, note) {
@@ -39,8 +40,7 @@ const gpuTables = (() => {
 				return el('td', {title: exact}, value);
 			const bar = el('span', {class: 'bar'});
 			bar.style.width = 100 * Math.min(share ? share(row) || 0 : 0, 1) + '%';
-			return el('th', {class: 'left', scope: 'row', title: value}, el('bdi', {}, format.shortName(value)),
-				share ? bar : null);
+			return el('th', {class: 'left', scope: 'row', title: exact || value}, el('bdi', {}, value), share ? bar : null);
 		};
 		return el('div', {class: 'gpu-table', id}, el('h3', {}, caption), el('div', {class: 'scroll', tabindex: '0',
 			'aria-label': caption}, el('table', {}, el('thead', {}, el('tr', {}, ...columns.map((c, i) =>
@@ -58,7 +58,7 @@ const gpuTables = (() => {
 	function kernels(doc) {
 		const shape = k => k.grid ? [`${k.varies ? '≤ ' : ''}${k.grid.join('×')} / ${k.block.join('×')}`] : ['–'];
 		return table('gpu-kernels', 'Kernels', doc.kernels, [
-			['kernel', k => text(k.name)], ['count', k => count(k.count)], ['total', k => time(k.sum_ns)],
+			['kernel', k => symbol(k.name)], ['count', k => count(k.count)], ['total', k => time(k.sum_ns)],
 			['min', k => time(k.min_ns)], ['mean', k => time(k.mean_ns)], ['p50', k => time(k.p50_ns)],
 			['p99', k => time(k.p99_ns)], ['max', k => time(k.max_ns)],
 			['delay', k => mean(k.delay), 'mean, from the launch\'s begin to the kernel\'s start'],
@@ -145,7 +145,7 @@ const gpuTables = (() => {
 
 	function spans(doc) {
 		return table('gpu-spans', 'What the GPU did for each span: means', doc.spans, [
-			['span', s => text(s.name)], ['count', s => count(s.count)], ['mean', s => each(s.sum_ns, s.count)],
+			['span', s => symbol(s.name)], ['count', s => count(s.count)], ['mean', s => each(s.sum_ns, s.count)],
 			['own', s => each(s.own_ns, s.count)], ['in launches', s => each(s.launch_ns, s.count)],
 			['in waits', s => each(s.wait_ns, s.count)], ['GPU busy', s => each(s.busy_ns, s.count),
 				'what it had asked for ran meanwhile'],

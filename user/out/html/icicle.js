@@ -9,7 +9,9 @@
 const icicle = (() => {
 	const ROW = 18, AXIS = 22, ROWS_MAX = 160, TEXT_LEAST = 28, GUTTER_MAX = 190;
 	const WORDS = {aside: 'outlived the span around it', instant: 'instant', value: 'value',
-		open: 'had no end', keyed: 'keyed'};
+		open: 'had no end', keyed: 'keyed', moment: 'takes no time'};
+	// They have no width: a mark at their time.
+	const MARKS = ['instant', 'value', 'moment'];
 
 	// Gives each event its row; returns how many there are.
 	function lay(events) {
@@ -84,14 +86,14 @@ const icicle = (() => {
 		function box(c, colour, e, x, w, y) {
 			c.fillStyle = e.fill ? theme.css(e.fill) : theme.frame(e.name);
 			c.globalAlpha = e.faint ? 0.4 : 1;
-			if (e.kind === 'instant' || e.kind === 'value') {
-				// A moment has no width: a mark at its time.
+			if (MARKS.includes(e.kind)) {
 				c.fillStyle = colour.ink;
 				c.beginPath();
 				c.moveTo(x - 4, y + 3);
 				c.lineTo(x + 4, y + 3);
 				c.lineTo(x, y + ROW - 5);
 				c.fill();
+				c.globalAlpha = 1;
 				boxes.push({e, x: x - 4, w: 8, y});
 				return;
 			}
