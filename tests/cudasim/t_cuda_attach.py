@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""qbpf attach --cuda agent: in, at work, and out again, and the target never notices.
-
-timeout: 600
-"""
+# timeout: 600
+"""qbpf attach --cuda agent: in, at work, and out again, and the target never notices."""
 
 import os
 import re
