@@ -56,9 +56,9 @@ static void cut_text(struct html_data *d, json_t *v)
 	const char *key;
 	json_t *part;
 	void *next;
-	size_t i;
 
-	json_array_foreach(v, i, part) cut_text(d, part);
+	for (size_t i = 0; i < json_array_size(v); i++)
+		cut_text(d, json_array_get(v, i));
 	json_object_foreach_safe(v, next, key, part)
 	{
 		if (json_is_string(part) && json_string_length(part) > HTML_NAME_MAX)
@@ -72,33 +72,32 @@ static void cut_text(struct html_data *d, json_t *v)
 static void put_words(struct gpu_page *p, json_t *devices)
 {
 	char name[GPU_DEVICE_TEXT], why[GPU_IDLE_TEXT];
-	json_t *device, *idle;
-	size_t i, k;
 
-	json_array_foreach(devices, i, device)
-	{
+	for (size_t i = 0; i < json_array_size(devices); i++) {
+		json_t *device = json_array_get(devices, i),
+		       *idle = json_object_get(device, "idle");
 		const struct gpu_device *v = &p->s->devices[i];
 
 		json_put(&p->d->doc, device, "text", html_text(gpu_device__text(p->s, v, name)));
-		json_put(&p->d->doc, device, "idle_left_out",
-			 json_integer(trim(json_object_get(device, "idle"), IDLE_MOST)));
-		json_array_foreach(json_object_get(device, "idle"), k, idle)
-		    json_put(&p->d->doc, idle, "text", html_text(gpu_idle__text(&v->idle[k], why)));
+		json_put(&p->d->doc, device, "idle_left_out", json_integer(trim(idle, IDLE_MOST)));
+		for (size_t k = 0; k < json_array_size(idle); k++)
+			json_put(&p->d->doc, json_array_get(idle, k), "text",
+				 html_text(gpu_idle__text(&v->idle[k], why)));
 	}
 }
 
 static json_t *summary(struct gpu_page *p)
 {
-	json_t *o = json_gpu(&p->d->doc, p->s), *left = json_object(), *kernel;
-	size_t at;
+	json_t *o = json_gpu(&p->d->doc, p->s), *left = json_object();
+	json_t *kernels = json_object_get(o, "kernels");
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
 		json_put(&p->d->doc, left, tables[i].key,
 			 json_integer(trim(json_object_get(o, tables[i].key), tables[i].most)));
 	json_put(&p->d->doc, o, "left_out", left);
 	put_words(p, json_object_get(o, "devices"));
-	json_array_foreach(json_object_get(o, "kernels"), at, kernel)
-	    json_object_del(kernel, "symbol"); /* not shown */
+	for (size_t i = 0; i < json_array_size(kernels); i++)
+		json_object_del(json_array_get(kernels, i), "symbol"); /* not shown */
 	cut_text(p->d, o);
 	return o;
 }
