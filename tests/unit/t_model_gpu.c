@@ -695,6 +695,9 @@ static void t_queue(void **state)
 	assert_true(st->null);
 	assert_int_equal(st->queue_max, 2);
 	assert_int_equal(st->queue_ns, 1000 + 1900 + 200);
+	assert_int_equal(st->queue_found[0], 2);
+	assert_int_equal(st->queue_found[1], 1);
+	assert_int_equal(st->queue_found[2], 0);
 	assert_int_equal(st->from_ns, 1000);
 	assert_int_equal(st->to_ns, 3200);
 	assert_int_equal(st->kernel_ns, 1900);

@@ -14,6 +14,7 @@
  *	gpu_sums.c	sums by name
  *	gpu_summary.c	what is told
  *	gpu_advice.c	what to make of it
+ *	gpu_windows.c	a visitor: what was in some windows of time
  */
 #ifndef QBPF_MODEL_GPU_IMPL_H
 #define QBPF_MODEL_GPU_IMPL_H
@@ -156,6 +157,7 @@ struct gpu_stream_row {
 	uint32_t ring, generation, device, context, stream;
 	struct dist *delay;
 	uint64_t count[3], time_ns[3]; /* kernels and graphs, copies, memsets */
+	uint64_t queue_found[GPU_QUEUE_STEPS];
 	uint64_t queue_max, queue_ns, from_ns, first_ns, to_ns, idle_ns; /* times: 0: none yet */
 };
 
@@ -288,6 +290,8 @@ uint32_t gpu_row__api(struct gpu *g, uint32_t name);
 int gpu_visit__activity(struct gpu_join *j, struct gpu_act *a, bool late);
 /* A call that leaves. */
 int gpu_visit__call(struct gpu *g, const struct gpu_api *c);
+/* A piece of a gap, as it is found. */
+int gpu_visit__idle(struct gpu *g, const struct gpu_seen_idle *i);
 int gpu_visit__settled(struct gpu_join *j);
 /* The call that an activity was asked for by, whose times cannot be; GPU_NONE: there is none. */
 uint32_t gpu_join__call_of_untimed(const struct gpu_join *j, const struct gpu_act *a);

@@ -162,6 +162,19 @@ static json_t *copies(struct json_doc *d, const struct gpu_summary *g)
 	return array;
 }
 
+/* As far as any was found. */
+static json_t *queue_found(struct json_doc *d, const struct gpu_stream *s)
+{
+	json_t *array = json_array();
+	size_t n = GPU_QUEUE_STEPS;
+
+	while (n && !s->queue_found[n - 1])
+		n--;
+	for (size_t i = 0; i < n; i++)
+		json_append(d, array, json_count(s->queue_found[i]));
+	return array;
+}
+
 static json_t *streams(struct json_doc *d, const struct gpu_summary *g)
 {
 	json_t *array = json_array();
@@ -186,6 +199,7 @@ static json_t *streams(struct json_doc *d, const struct gpu_summary *g)
 		put_part(d, o, "delay", &s->delay);
 		put_count(d, o, "queue_max", s->queue_max);
 		put_count(d, o, "queue_ns", s->queue_ns);
+		json_put(d, o, "queue_found", queue_found(d, s));
 		put_count(d, o, "from_ns", s->from_ns);
 		put_count(d, o, "to_ns", s->to_ns);
 		put_count(d, o, "idle_ns", s->idle_ns);
