@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,8 @@
 #include "clock.h"
 #include "file/ring_reader.h"
 #include "log.h"
+#include "quiet_thread.h"
+#include "trace/gpu_source.h"
 
 #define WAIT_BUSY_NS 2000000ull
 #define WAIT_IDLE_NS 20000000ull
@@ -22,10 +23,12 @@
 #define STOP_WAIT_NS 4000000000ull
 /* An agent's thread looks around every 100 ms: a process is dead whose agent has not for so long. */
 #define SILENT_NS 1000000000ull
+#define SECOND	  1000000000ull
 #define TEXT_MAX  512
 
 struct source {
 	struct ring_reader *ring;
+	struct gpu_source records;
 	pid_t pid; /* 0: whoever takes the ring that `run` leaves open */
 	bool dropped, was_on;
 	enum qbpf_ring_state told;
@@ -35,9 +38,12 @@ struct source {
 };
 
 struct agents {
+	struct gpu_feed *feed;
 	pthread_mutex_t lock; /* of all below, and of the rings */
 	struct source *sources;
 	size_t n;
+	struct gpu_names names;
+	uint64_t losses_ns; /* told so far */
 	pthread_t thread;
 	bool running;
 	int statefd;
@@ -45,13 +51,6 @@ struct agents {
 };
 
 /* --- the thread --------------------------------------------------------------------------------- */
-
-static int on_record(void *ctx, const struct qbpf_ring_record *rec)
-{
-	(void)ctx;
-	(void)rec;
-	return 0;
-}
 
 static void look_at_state(struct agents *a, struct source *s)
 {
@@ -68,11 +67,23 @@ static void look_at_state(struct agents *a, struct source *s)
 		log_dbg("eventfd: %s", strerror(errno));
 }
 
-/* Takes what there is; returns the share of the fullest lane that was waiting, in percent. */
-static unsigned take_all(struct agents *a)
+static void tell_losses(struct agents *a, uint64_t now, bool last)
 {
+	for (size_t i = 0; i < a->n; i++)
+		gpu_source__tell_losses(&a->sources[i].records, gpu_feed__queue(a->feed), now,
+					last);
+	a->losses_ns = now;
+}
+
+/* Takes what there is; returns the share of the fullest lane that was waiting, in percent. *full: the
+ * queue behind is, the rest waits in the rings. */
+static unsigned take_all(struct agents *a, bool *full)
+{
+	struct gpu_queue *q = gpu_feed__queue(a->feed);
+	uint64_t now = now_ns();
 	unsigned fill = 0, f;
 
+	*full = false;
 	for (size_t i = 0; i < a->n; i++) {
 		struct source *s = &a->sources[i];
 
@@ -81,8 +92,12 @@ static unsigned take_all(struct agents *a)
 		f = ring_reader__fill(s->ring);
 		fill = f > fill ? f : fill;
 		look_at_state(a, s);
-		ring_reader__poll(s->ring, on_record, s);
+		*full |= gpu_source__poll(&s->records, &a->names, q);
 	}
+	if (!*full)
+		gpu_queue__seen(q, GPU_FROM_RINGS, now);
+	if (now - a->losses_ns >= SECOND)
+		tell_losses(a, now, false);
 	return fill;
 }
 
@@ -94,11 +109,11 @@ static void *run(void *arg)
 	for (;;) {
 		struct timespec ts = {.tv_nsec = (long)wait};
 		unsigned fill;
-		bool stop;
+		bool stop, full;
 
 		nanosleep(&ts, NULL);
 		pthread_mutex_lock(&a->lock);
-		fill = take_all(a);
+		fill = take_all(a, &full);
 		stop = a->stopping;
 		pthread_mutex_unlock(&a->lock);
 		if (stop)
@@ -109,15 +124,11 @@ static void *run(void *arg)
 
 static int start_thread(struct agents *a, struct err *e)
 {
-	sigset_t all, before;
 	int err;
 
 	if (a->running)
 		return 0;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = -pthread_create(&a->thread, NULL, run, a);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	err = quiet_thread__start(&a->thread, run, a);
 	a->running = !err;
 	return err ? err_set(e, err, "cannot start the ring's thread: %s", strerror(-err)) : 0;
 }
@@ -138,19 +149,26 @@ static void stop_thread(struct agents *a)
 int agents__new(struct agents **out, struct err *e)
 {
 	struct agents *a = calloc(1, sizeof(*a));
+	int err;
 
 	if (!a)
 		return err_set(e, -ENOMEM, "out of memory");
+	pthread_mutex_init(&a->lock, NULL);
 	a->statefd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (a->statefd < 0) {
-		int err = err_set(e, -errno, "eventfd: %s", strerror(errno));
-
-		free(a);
-		return err;
+		err = err_set(e, -errno, "eventfd: %s", strerror(errno));
+		goto out;
 	}
-	pthread_mutex_init(&a->lock, NULL);
+	a->feed = gpu_feed__new();
+	if (!a->feed) {
+		err = err_set(e, -ENOMEM, "out of memory");
+		goto out;
+	}
 	*out = a;
 	return 0;
+out:
+	agents__free(a);
+	return err;
 }
 
 void agents__free(struct agents *a)
@@ -158,10 +176,14 @@ void agents__free(struct agents *a)
 	if (!a)
 		return;
 	stop_thread(a);
-	for (size_t i = 0; i < a->n; i++)
+	for (size_t i = 0; i < a->n; i++) {
+		gpu_source__clear(&a->sources[i].records);
 		ring_reader__free(a->sources[i].ring);
+	}
 	free(a->sources);
-	close(a->statefd);
+	gpu_feed__free(a->feed);
+	if (a->statefd >= 0)
+		close(a->statefd);
 	pthread_mutex_destroy(&a->lock);
 	free(a);
 }
@@ -178,7 +200,8 @@ static int append(struct agents *a, struct ring_reader *ring, pid_t pid, size_t 
 	if (bigger) {
 		a->sources = bigger;
 		*at = a->n;
-		bigger[a->n++] = (struct source){.ring = ring, .pid = pid};
+		bigger[a->n++] = (struct source){
+		    .ring = ring, .pid = pid, .records = {.ring = ring, .number = (uint32_t)*at}};
 	}
 	pthread_mutex_unlock(&a->lock);
 	return bigger ? 0 : err_set(e, -ENOMEM, "out of memory");
@@ -252,6 +275,11 @@ size_t agents__count(const struct agents *a)
 int agents__fd(const struct agents *a)
 {
 	return a->statefd;
+}
+
+struct gpu_feed *agents__feed(struct agents *a)
+{
+	return a->feed;
 }
 
 /* --- what they say ------------------------------------------------------------------------------ */
@@ -346,6 +374,7 @@ void agents__stop(struct agents *a)
 {
 	uint64_t until = now_ns() + STOP_WAIT_NS;
 	struct timespec pause = {.tv_nsec = 5000000};
+	bool full;
 
 	pthread_mutex_lock(&a->lock);
 	for (size_t i = 0; i < a->n; i++)
@@ -355,7 +384,12 @@ void agents__stop(struct agents *a)
 	while (!all_over(a) && now_ns() < until)
 		nanosleep(&pause, NULL);
 	stop_thread(a);
-	take_all(a);
+	take_all(a, &full);
+	while (full) {
+		nanosleep(&pause, NULL);
+		take_all(a, &full);
+	}
+	tell_losses(a, now_ns(), true);
 	agents__tell(a);
 	for (size_t i = 0; i < a->n; i++)
 		if (!a->sources[i].dropped)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The CUDA agents of a session: one in each process that has one, and the ring that it writes into
- * (qbpf/ring.h). A thread takes what comes. What an agent says about itself is told in one line each
+ * (qbpf/ring.h). A thread takes what comes and hands it to a gpu_feed. What an agent says about itself is told in one line each
  * time that it changes.
  *
  *	agents__new -> {agents__for_child -> agents__child_started | agents__adopt} ->
@@ -16,6 +16,7 @@
 
 #include "err.h"
 #include "qbpf/ring.h"
+#include "trace/gpu_feed.h"
 
 struct agents;
 
@@ -40,10 +41,13 @@ void agents__drop(struct agents *a, size_t ring);
 size_t agents__count(const struct agents *a);
 /* Readable when an agent's state has changed. */
 int agents__fd(const struct agents *a);
+/* Where what they deliver goes; theirs. */
+struct gpu_feed *agents__feed(struct agents *a);
 /* One line for each change. */
 void agents__tell(struct agents *a);
 
-/* Asks all to leave, takes what they have left and waits for them, not longer than a few seconds. */
+/* Asks all to leave, takes what they have left and waits for them, not longer than a few seconds. The
+ * feed has been started. */
 void agents__stop(struct agents *a);
 
 /* What has come, and what has not, of all rings. */

@@ -128,6 +128,7 @@ static int fill_agents(const struct session *s, struct snapshot *snap)
 	agents__sums(s->o.agents, &sums);
 	if (!sums.begun)
 		return 0;
+	snap->gpu = gpu_feed__summary(agents__feed(s->o.agents));
 	notes = realloc(snap->notes, (snap->nnotes + 1) * sizeof(*notes));
 	if (!notes)
 		return -ENOMEM;

@@ -20,6 +20,7 @@
 
 #include "clock.h"
 #include "quiet_thread.h"
+#include "trace/gpu_feed.h"
 #include "trace/maps_read.h"
 #include "trace/roster.h"
 
@@ -39,7 +40,8 @@ struct span_state {
 
 struct stream {
 	struct qbpf_bpf *skel;
-	struct trace_writer *w;
+	struct gpu_feed *feed;	/* or NULL */
+	struct trace_writer *w; /* or NULL, and there is no roster either */
 	struct ring_buffer *ring;
 	int epfd, stopfd;
 	pthread_t thread;
@@ -173,9 +175,27 @@ static void put_event(struct stream *s, const struct qbpf_record *r)
 	note_fault(s, err > 0 ? 0 : err);
 }
 
+static void feed_span(struct stream *s, const struct qbpf_record *r)
+{
+	const struct gpu_host_span span = {
+	    .start_ns = r->start_ns,
+	    .end_ns = r->end_ns > r->start_ns ? r->end_ns : r->start_ns,
+	    .tgid = r->tgid,
+	    .tid = r->tid,
+	    .span = r->span,
+	    .depth = r->depth,
+	};
+
+	gpu_feed__span(s->feed, &span);
+}
+
 static void take_record(struct stream *s, const struct qbpf_record *r)
 {
-	if (r->type == QBPF_RECORD_EXIT || r->type == QBPF_RECORD_EXEC) {
+	bool end = r->type == QBPF_RECORD_EXIT || r->type == QBPF_RECORD_EXEC;
+
+	if (end && !s->w)
+		return;
+	if (end) {
 		bool exec = r->type == QBPF_RECORD_EXEC;
 		char comm[sizeof(r->comm) + 1] = "";
 
@@ -189,7 +209,10 @@ static void take_record(struct stream *s, const struct qbpf_record *r)
 		return;
 	if (r->type != QBPF_RECORD_OPEN)
 		__atomic_fetch_add(&s->spans[r->span].streamed, 1, __ATOMIC_RELAXED);
-	put_event(s, r);
+	if (s->feed && r->type == QBPF_RECORD_SPAN)
+		feed_span(s, r);
+	if (s->w)
+		put_event(s, r);
 }
 
 static int on_record(void *ctx, void *data, size_t size)
@@ -204,9 +227,15 @@ static int on_record(void *ctx, void *data, size_t size)
 /* True: there is more. */
 static bool take_batch(struct stream *s)
 {
+	uint64_t now = now_ns();
+	bool more;
+
 	s->taken = 0;
 	s->skel->bss->stream_woken = false;
-	return ring_buffer__consume(s->ring) == -EAGAIN;
+	more = ring_buffer__consume(s->ring) == -EAGAIN;
+	if (s->feed && !more)
+		gpu_queue__seen(gpu_feed__queue(s->feed), GPU_FROM_HOST, now);
+	return more;
 }
 
 /* --- once a second ------------------------------------------------------------------------------ */
@@ -287,7 +316,7 @@ static void put_clock(struct stream *s, uint64_t now)
 
 static void each_second(struct stream *s, uint64_t now)
 {
-	if (s->fault || now - s->second_ns < SECOND)
+	if (!s->w || s->fault || now - s->second_ns < SECOND)
 		return;
 	put_losses(s, s->second_ns, now, false);
 	if (now - s->clock_ns >= CLOCK_EVERY)
@@ -355,7 +384,7 @@ static void stop_thread(struct stream *s)
 }
 
 int stream__start(struct qbpf_bpf *skel, const struct record_opts *o, const struct trace_meta *meta,
-		  size_t span_room, struct stream **out, struct err *e)
+		  size_t span_room, struct gpu_feed *feed, struct stream **out, struct err *e)
 {
 	struct stream *s = calloc(1, sizeof(*s));
 	int err = -ENOMEM;
@@ -365,6 +394,7 @@ int stream__start(struct qbpf_bpf *skel, const struct record_opts *o, const stru
 	pthread_mutex_init(&s->lock, NULL);
 	s->epfd = s->stopfd = -1;
 	s->skel = skel;
+	s->feed = feed;
 	s->room = span_room;
 	s->slow = o->nslow;
 	s->cpus = libbpf_num_possible_cpus();
@@ -375,16 +405,22 @@ int stream__start(struct qbpf_bpf *skel, const struct record_opts *o, const stru
 	s->spans = calloc(span_room + 1, sizeof(*s->spans));
 	if (!s->spans)
 		goto out;
-	err = trace_writer__new(o->path, meta, &s->w, e);
-	if (err)
-		goto out;
-	s->roster = roster__new(s->w);
+	if (o->path) {
+		err = trace_writer__new(o->path, meta, &s->w, e);
+		if (err)
+			goto out;
+		s->roster = roster__new(s->w);
+		if (!s->roster) {
+			err = -ENOMEM;
+			goto out;
+		}
+		put_clock(s, meta->start_ns);
+	}
 	s->ring = ring_buffer__new(bpf_map__fd(skel->maps.stream), on_record, s, NULL);
-	if (!s->roster || !s->ring) {
-		err = err_set(e, s->roster ? -errno : -ENOMEM, "cannot open the ring of records");
+	if (!s->ring) {
+		err = err_set(e, -errno, "cannot open the ring of records");
 		goto out;
 	}
-	put_clock(s, meta->start_ns);
 	err = start_thread(s);
 	if (err) {
 		err_set(e, err, "cannot start the recording's thread: %s", strerror(-err));
@@ -422,7 +458,10 @@ void stream__span(struct stream *s, const struct trace_span *row)
 {
 	pthread_mutex_lock(&s->lock);
 	if (s->nspans < s->room) {
-		note_fault(s, trace_writer__span(s->w, row));
+		if (s->w)
+			note_fault(s, trace_writer__span(s->w, row));
+		if (s->feed)
+			gpu_feed__span_name(s->feed, row->name);
 		s->nspans++;
 	}
 	pthread_mutex_unlock(&s->lock);
@@ -452,14 +491,28 @@ uint32_t stream__mapping(struct stream *s, const struct trace_mapping *row)
 void stream__process(struct stream *s, uint32_t tgid, uint64_t seen_ns)
 {
 	pthread_mutex_lock(&s->lock);
-	note_fault(s, roster__process(s->roster, tgid, seen_ns));
+	if (s->roster)
+		note_fault(s, roster__process(s->roster, tgid, seen_ns));
 	pthread_mutex_unlock(&s->lock);
 }
 
 void stream__process_end(struct stream *s, uint32_t tgid, uint64_t end_ns)
 {
 	pthread_mutex_lock(&s->lock);
-	note_fault(s, roster__process_end(s->roster, tgid, end_ns));
+	if (s->roster)
+		note_fault(s, roster__process_end(s->roster, tgid, end_ns));
+	pthread_mutex_unlock(&s->lock);
+}
+
+struct trace_writer *stream__borrow_writer(struct stream *s)
+{
+	pthread_mutex_lock(&s->lock);
+	return s->fault ? NULL : s->w;
+}
+
+void stream__return_writer(struct stream *s, int err)
+{
+	note_fault(s, err);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -505,6 +558,8 @@ int stream__stop(struct stream *s, uint64_t end_ns, struct err *e)
 	stop_thread(s);
 	while (take_batch(s))
 		;
+	if (!s->w)
+		return 0;
 	s->over_ns = end_ns;
 	s->iterating = true;
 	err = maps_each_record(s->skel->progs.on_stream_end, sizeof(struct qbpf_record), take_rest,
