@@ -6,13 +6,14 @@
  *	gpu_check --bench N			N launches and N graph launches, timed by themselves
  *	gpu_check --devices			whether there is a GPU
  *
+ * --out FILE: what is said goes there, where a tracer's own words are not between it.
  * --stages: after CUDA has been initialised says "ready PID" and waits for a line, and after the
  * phases says "done" and waits for another, so that a tracer can come and go. --until-alone: at the
  * end waits until no thread of qbpf's agent is left in it, 10 s at most.
  *
  * What operations take is measured with CUDA events, queued behind a kernel that runs for as long as
  * the host needs to submit them, so that the host's own speed is in no figure. All times are
- * CLOCK_MONOTONIC ns. Lines on stdout:
+ * CLOCK_MONOTONIC ns. The lines:
  *
  *	phase NAME begin=NS end=NS launches=N kernels=N h2d=N d2h=N d2d=N bytes=N memsets=N graphs=N
  *		node_kernels=N node_copies=N node_memsets=N syncs=N failed=N
@@ -582,6 +583,8 @@ int main(int argc, char **argv)
 			return find_device();
 		stages |= !strcmp(argv[i], "--stages");
 		alone |= !strcmp(argv[i], "--until-alone");
+		if (!strcmp(argv[i], "--out") && i + 1 < argc && !freopen(argv[++i], "w", stdout))
+			return 1;
 		if (!strcmp(argv[i], "--bench") && i + 1 < argc)
 			bench_n = (unsigned)atoi(argv[++i]);
 	}
