@@ -13,6 +13,7 @@ import subprocess
 import time
 
 import agent_session as a
+from agent_session import until
 from harness import Failure, Qbpf, Skip, Workload, case, check, equal, summary
 
 TARGET = os.path.join(a.SIM, "inject_target")
@@ -56,13 +57,6 @@ def areas(pid):
 
 def files(pid):
     return sorted(os.readlink(f"/proc/{pid}/fd/{f}") for f in os.listdir(f"/proc/{pid}/fd"))
-
-
-def until(what, fn, seconds=15):
-    end = time.monotonic() + seconds
-    while not fn():
-        check(time.monotonic() < end, what)
-        time.sleep(0.02)
 
 
 def nothing_left(pid, before):

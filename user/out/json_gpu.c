@@ -265,6 +265,26 @@ static json_t *advice(struct json_doc *d, const struct gpu_summary *g)
 	return array;
 }
 
+json_t *json_gpu_losses(struct json_doc *d, const struct snapshot *s)
+{
+	json_t *array = NULL;
+
+	for (uint32_t why = 0; why < GPU_LOST_N; why++)
+		for (uint32_t type = 0; type < QBPF_RING_TYPES; type++) {
+			json_t *o;
+
+			if (!s->gpu_lost[why][type])
+				continue;
+			array = array ? array : json_array();
+			o = json_object();
+			json_put_text(d, o, "type", gpu_loss_type(type));
+			json_put_text(d, o, "reason", gpu_loss_reason(why));
+			json_put(d, o, "lost", json_count(s->gpu_lost[why][type]));
+			json_append(d, array, o);
+		}
+	return array;
+}
+
 json_t *json_gpu(struct json_doc *d, const struct gpu_summary *g)
 {
 	json_t *o = json_object(), *missing = json_object();

@@ -457,7 +457,7 @@ static void put_lost(FILE *f, const struct agents_sums *s)
 			(unsigned long long)other);
 }
 
-char *agents_sums__text(const struct agents_sums *s)
+char *agents_sums__text(const struct agents_sums *s, uint64_t unseen_spans)
 {
 	const char *sep = " ";
 	char *text = NULL;
@@ -482,6 +482,9 @@ char *agents_sums__text(const struct agents_sums *s)
 	if (s->broken || s->unreadable)
 		fprintf(f, "; could not be read: %llu records, the rest of %llu buffers",
 			(unsigned long long)s->unreadable, (unsigned long long)s->broken);
+	if (unseen_spans)
+		fprintf(f, "; its figures lack %llu spans: the ring was full (--ring)",
+			(unsigned long long)unseen_spans);
 	if (!fclose(f))
 		return text;
 	free(text);

@@ -62,8 +62,8 @@ struct agents_sums {
 };
 
 void agents__sums(struct agents *a, struct agents_sums *out);
-/* "GPU: 2000 kernels, 4000 copies, 9000 calls; lost 3: the agent's ring was full", malloc'ed. */
-char *agents_sums__text(const struct agents_sums *s);
+/* "GPU: 2000 kernels, 4000 copies, 9000 calls; lost 3: 3 found the agent's ring full", malloc'ed. */
+char *agents_sums__text(const struct agents_sums *s, uint64_t unseen_spans);
 
 /* Has one of them been at work? -ENODEV with the reason if not. */
 int agents__check(struct agents *a, struct err *e);

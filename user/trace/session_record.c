@@ -104,8 +104,9 @@ int session__configure_recording(struct session *s, struct err *e)
 	bpf_map__set_autocreate(skel->maps.histories, slow);
 	if (!on)
 		return 0;
-	bpf_program__set_autoload(skel->progs.on_stream_end, true);
-	skel->rodata->cfg_stream = true;
+	bpf_program__set_autoload(skel->progs.on_stream_end, o->path);
+	skel->rodata->cfg_stream = o->path;
+	skel->rodata->cfg_spans = !o->path;
 	skel->rodata->cfg_stream_wake = bytes / 4;
 	skel->rodata->cfg_sample = o->path ? o->sample : 0;
 	skel->rodata->cfg_slow = slow;
@@ -351,6 +352,8 @@ static int start_feeding(struct session *s, struct err *e)
 	static const struct trace_meta none;
 	struct gpu_feed *feed = agents__feed(s->o.agents);
 
+	/* Else when one has come: no other program pays for it. */
+	s->skel->bss->spans_wanted = s->o.plan.cuda == CUDA_AGENT || agents__count(s->o.agents);
 	return stream__start(s->skel, &s->o.record, &none, s->span_room, feed, &s->stream, e);
 }
 
