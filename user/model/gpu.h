@@ -50,7 +50,8 @@ int gpu__record(struct gpu *g, uint32_t ring, const struct qbpf_ring_record *rec
 /* A closed span of a thread; others than EVENT_SPAN are passed by. 0 or -ENOMEM. */
 int gpu__span(struct gpu *g, const struct event *ev);
 
-/* Joins and sums up what ended by to_ns: whoever calls says that no older one is to come. */
+/* Joins and sums up what ended by to_ns, or a little earlier, where no span is open: whoever calls says
+ * that no older one is to come. */
 int gpu__settle(struct gpu *g, uint64_t to_ns);
 /* All of it. What has no partner now has none. */
 int gpu__finish(struct gpu *g);

@@ -205,6 +205,10 @@ struct gpu {
 	size_t kernels_cap, apis_cap, devices_cap, streams_cap, known_cap, nulls_cap;
 	struct id_map graph_at, device_at, stream_at;
 	struct id_map first_at; /* launched before: ring, generation, kernel */
+	struct id_map
+	    caller_at; /* by thread: in caller_ns, the end of its last call that has left */
+	uint64_t *caller_ns;
+	size_t ncallers, callers_cap;
 	uint64_t records, unknown_records, activities, untimed, late, dropped, overflow;
 	uint64_t overheads, overhead_ns, missing[GPU_MISSING], convert_error_ns;
 	bool converted;
@@ -246,6 +250,8 @@ struct gpu_join {
 	size_t nsegments;
 };
 
+/* As gpu__settle, at that very moment. */
+int gpu_join__settle(struct gpu *g, uint64_t to_ns);
 /* The first call, of all sorted, of that thread or a later one that does not begin before ns. */
 size_t gpu_join__call_at(const struct gpu *g, uint64_t key, uint64_t ns);
 /* When an activity was asked for. */

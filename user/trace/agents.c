@@ -35,6 +35,8 @@ struct source {
 	uint32_t told_generation;
 	enum qbpf_ring_state seen; /* by the thread */
 	uint32_t seen_generation;
+	bool second, second_told;     /* QBPF_RING_WARN_SECOND */
+	unsigned sudden, sudden_told; /* programs that were gone before they could hand over */
 };
 
 struct agents {
@@ -56,11 +58,16 @@ static void look_at_state(struct agents *a, struct source *s)
 {
 	struct ring_status st;
 	uint64_t one = 1;
+	bool second;
 
 	ring_reader__status(s->ring, &st);
+	second = st.warnings & QBPF_RING_WARN_SECOND;
 	s->was_on |= st.on_ns != 0;
-	if (st.state == s->seen && st.generation == s->seen_generation)
+	if (st.state == s->seen && st.generation == s->seen_generation && second == s->second)
 		return;
+	s->second = second;
+	if (st.generation != s->seen_generation && s->seen == QBPF_RING_ON)
+		s->sudden++;
 	s->seen = st.state;
 	s->seen_generation = st.generation;
 	if (write(a->statefd, &one, sizeof(one)) < 0)
@@ -297,6 +304,14 @@ static void tell_one(const struct agents *a, struct source *s)
 	enum log_level level = LOG_INFO;
 
 	ring_reader__status(s->ring, &st);
+	if (s->second && !s->second_told)
+		log_warn("two of the processes that were started use CUDA at once: of one of them "
+			 "no record of the GPU comes (attach -p takes several)");
+	s->second_told = s->second;
+	if (s->sudden > s->sudden_told)
+		log_warn("a program ended, or became another one, so suddenly that the CUDA agent "
+			 "could not hand over the last records");
+	s->sudden_told = s->sudden;
 	if (!is_news(st.state) || (st.state == s->told && st.generation == s->told_generation))
 		return;
 	s->told = st.state;
@@ -356,7 +371,7 @@ static bool all_over(struct agents *a)
 	return over;
 }
 
-static void tell_left_behind(const struct source *s)
+static void tell_left_behind(struct source *s)
 {
 	struct ring_status st;
 
@@ -365,9 +380,11 @@ static void tell_left_behind(const struct source *s)
 		log_warn("the CUDA agent is still leaving%s%s: it goes on by itself, and records "
 			 "nothing",
 			 st.in_call[0] ? ", in " : "", st.in_call);
-	else if (st.state == QBPF_RING_ON)
+	else if (st.state == QBPF_RING_ON) {
+		s->sudden++;
 		log_warn("the target ended so suddenly that the CUDA agent could not hand over the "
 			 "last records");
+	}
 }
 
 void agents__stop(struct agents *a)
@@ -411,6 +428,8 @@ void agents__sums(struct agents *a, struct agents_sums *out)
 			out->lost[t] += st.lost[t];
 		}
 		out->begun |= st.generation != 0;
+		out->sudden += a->sources[i].sudden;
+		out->second |= st.warnings & QBPF_RING_WARN_SECOND;
 		out->dropped += st.dropped;
 		out->discarded += st.discarded;
 		out->unreadable += st.unknown_types;
@@ -482,6 +501,10 @@ char *agents_sums__text(const struct agents_sums *s, uint64_t unseen_spans)
 	if (s->broken || s->unreadable)
 		fprintf(f, "; could not be read: %llu records, the rest of %llu buffers",
 			(unsigned long long)s->unreadable, (unsigned long long)s->broken);
+	if (s->sudden)
+		fprintf(f, "; the last ones of %u that ended suddenly are missing", s->sudden);
+	if (s->second)
+		fputs("; of another process nothing came", f);
 	if (unseen_spans)
 		fprintf(f, "; its figures lack %llu spans: the ring was full (--ring)",
 			(unsigned long long)unseen_spans);

@@ -53,6 +53,8 @@ void agents__stop(struct agents *a);
 /* What has come, and what has not, of all rings. */
 struct agents_sums {
 	bool begun;			/* an agent has come, whatever became of it */
+	unsigned sudden;		/* programs that ended before they could hand over */
+	bool second;			/* where another one was, and had to do without a ring */
 	uint64_t read[QBPF_RING_TYPES]; /* by enum qbpf_ring_type */
 	uint64_t lost[QBPF_RING_TYPES]; /* found no room in the ring */
 	uint64_t dropped;		/* by CUPTI */
