@@ -168,6 +168,8 @@ class Check:
                 raise Failed(f"{name}{where}: nothing of a GPU: {doc['probes'].get('notes')}")
             self.figures(name + where, said, gpu, without)
         check = self.tally.check
+        probed = [s["name"] for s in live["spans"] if s["name"].startswith(("cuda:cudaLaunch", "cuda:cuLaunch"))]
+        check(f"{name}: no probe on launches", (not probed, " ".join(probed)))
         names = {s["name"]: s["count"] for s in held["spans"]}
         rows = [(p, names.get(f"gpu_check:{p}", 0), 1) for p in said.phases if p not in without]
         check(f"{name}: the program's own spans", records.compare(rows, 0))
@@ -244,11 +246,19 @@ class Check:
         said = self.said([self.qbpf, "run", "--cuda", "uprobe", f"--json={doc}", "--"], program=program)
         with open(doc) as f:
             d = json.load(f)
-        got = {s["name"]: s["count"] for s in d["spans"]}
-        rows = [(c, got.get(f"cuda:{c}", 0), n) for c, n in said.total_calls().items() if records.chosen(c)]
-        self.tally.check(f"{name}: calls", records.compare(rows, 0))
-        lost = d["lost"]["events"]
-        self.tally.check(f"{name}: losses", (lost == 0, f"{lost} events lost"))
+        check = self.tally.check
+        got, cuda = {s["name"]: s["count"] for s in d["spans"]}, d.get("cuda") or {}
+        want = {c: n for c, n in said.total_calls().items() if records.chosen(c) and not c.startswith(records.UNPROBED)}
+        check(f"{name}: calls", records.compare([(c, got.get(f"cuda:{c}", 0), n) for c, n in want.items()], 0))
+        launches = sum(k["count"] for k in cuda.get("kernels", []) if k["named"])
+        check(f"{name}: launches by kernel", records.compare([("named", launches, said.total("launches"))], 0))
+        copied = sum(c["bytes"] for c in cuda.get("copies", []))
+        asked = said.total("bytes") + said.total("captured")
+        check(f"{name}: bytes asked for", records.compare([("bytes", copied, asked)], 0))
+        failed = sum(e["count"] for e in cuda.get("errors", []))
+        check(f"{name}: calls that failed", records.compare([("failed", failed, said.total("failed"))], 0))
+        lost = d["lost"]["events"] + cuda.get("lost", 0)
+        check(f"{name}: losses", (lost == 0, f"{lost} lost"))
 
     def static(self):
         """nvcc's default: the runtime is a part of the program."""

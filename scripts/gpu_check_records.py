@@ -27,6 +27,10 @@ def chosen(name):
     return name.startswith(CHOSEN) or "Synchronize" in name
 
 
+# Of these, what probes on functions are not placed on.
+UNPROBED = ("cudaGraphInstantiate",)
+
+
 def fields(words):
     return {k: int(v) if v.isdigit() else v for k, _, v in (w.partition("=") for w in words)}
 

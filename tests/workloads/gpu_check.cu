@@ -16,7 +16,7 @@
  * CLOCK_MONOTONIC ns. The lines:
  *
  *	phase NAME begin=NS end=NS launches=N kernels=N h2d=N d2h=N d2d=N bytes=N memsets=N graphs=N
- *		node_kernels=N node_copies=N node_memsets=N syncs=N failed=N
+ *		node_kernels=N node_copies=N node_memsets=N syncs=N failed=N captured=BYTES
  *			`launches` are calls, `kernels` ran outside graphs; node_*: within launches of graphs
  *			(a capture's launches are launches that no kernel came of)
  *	call PHASE NAME N FAILED	the calls of the runtime in it
@@ -88,7 +88,7 @@ extern "C" __global__ void k_empty(void)
 
 struct tally {
 	unsigned long launches, kernels, h2d, d2h, d2d, bytes, memsets, graphs;
-	unsigned long node_kernels, node_copies, node_memsets, syncs, failed;
+	unsigned long node_kernels, node_copies, node_memsets, syncs, failed, captured;
 };
 
 static struct tally done;
@@ -172,10 +172,11 @@ static void say_phase(const char *name, uint64_t begin, uint64_t end)
 {
 	printf("phase %s begin=%llu end=%llu launches=%lu kernels=%lu h2d=%lu d2h=%lu d2d=%lu "
 	       "bytes=%lu memsets=%lu graphs=%lu node_kernels=%lu node_copies=%lu "
-	       "node_memsets=%lu syncs=%lu failed=%lu\n",
+	       "node_memsets=%lu syncs=%lu failed=%lu captured=%lu\n",
 	       name, (unsigned long long)begin, (unsigned long long)end, done.launches,
 	       done.kernels, done.h2d, done.d2h, done.d2d, done.bytes, done.memsets, done.graphs,
-	       done.node_kernels, done.node_copies, done.node_memsets, done.syncs, done.failed);
+	       done.node_kernels, done.node_copies, done.node_memsets, done.syncs, done.failed,
+	       done.captured);
 	for (struct call *c = calls; c->name; c++)
 		printf("call %s %s %lu %lu\n", name, c->name, c->n, c->failed);
 }
@@ -282,6 +283,7 @@ PHASE(set_up)
 	CALL(cudaGraphInstantiateWithFlags, &graph, g, 0);
 	CALL(cudaGraphDestroy, g);
 	done.kernels = 0;
+	done.captured = 2 * 4096;
 	LAUNCH(k_spin, stream, 1000);
 	LAUNCH(k_block, stream, 1000);
 	LAUNCH(k_empty, stream);
