@@ -70,4 +70,4 @@ if ! cmp -s "$out/before.answers" "$out/after.answers"; then
 	exit 1
 fi
 echo
-echo "Both decided the same: $(tr '\n' ' ' <"$out/after.answers")"
+echo "Both decided the same: $(paste -sd ' ' "$out/after.answers")"
