@@ -17,7 +17,7 @@ VERSION	:= 0.1.0
 
 WARN	:= -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wformat=2
 CFLAGS	?= -O2 -g
-CPPFLAGS += -D_GNU_SOURCE -DQBPF_VERSION=\"$(VERSION)\" -Iinclude -Iuser -I$(BUILD)/gen -I$(BUILD)/skel
+CPPFLAGS += -D_GNU_SOURCE -DQBPF_VERSION=\"$(VERSION)\" -I. -Iinclude -Iuser -I$(BUILD)/gen -I$(BUILD)/skel
 BASE_CFLAGS = -std=gnu11 $(WARN) -fno-omit-frame-pointer $(CFLAGS)
 LDLIBS_ELF  = -lelf -ldw -llzma -lcapstone -liberty
 LDLIBS_FILE = -lzstd -lz
@@ -267,7 +267,7 @@ lint:
 	@clang-format --dry-run --Werror $(C_FILES)
 	@cppcheck --quiet --error-exitcode=1 --inline-suppr --enable=warning,portability \
 		--suppress=missingIncludeSystem '-DLIBBPF_OPTS(t,n,...)=struct t n = {0}' \
-		-Iinclude -Iuser user
+		-I. -Iinclude -Iuser user
 	@command -v shellcheck >/dev/null && shellcheck scripts/*.sh tests/kernels/*.sh .ci/run || true
 
 install: all

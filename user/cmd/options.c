@@ -39,6 +39,7 @@ enum {
 	CODE_RING,
 	CODE_CPU,
 	CODE_CUDA,
+	CODE_CUDA_API,
 };
 
 #define ALL   (OPT_ATTACH | OPT_RUN | OPT_LIST)
@@ -54,8 +55,10 @@ static const struct option_def defs[] = {
      "a span by hand; a key pairs across threads"},
     {CODE_RETURNS, "returns", "auto|guard|uretprobe|ret|none", ALL, "What to trace",
      "how function ends are seen (default auto)"},
-    {CODE_CUDA, "cuda", "auto|agent|off", TRACE, "What to trace",
-     "records of the GPU, by an agent in the target (default off)"},
+    {CODE_CUDA, "cuda", "auto|uprobe|agent|off", ALL, "What to trace",
+     "how CUDA is seen: calls by uprobes, the GPU by an agent (default auto)"},
+    {CODE_CUDA_API, "cuda-api", "auto|runtime|driver|both", ALL, "What to trace",
+     "which of CUDA's calls (default: the runtime's, else the driver's)"},
     {CODE_UNSAFE, "unsafe", NULL, ALL, "What to trace", "arm what preflight refuses"},
     {CODE_MAX_SPANS, "max-spans", "N", ALL, "What to trace",
      "refuse a selection of more spans (default 4096)"},
@@ -275,10 +278,13 @@ static int apply(struct options *o, int code, char *arg)
 		return err;
 	case CODE_CUDA:
 		err = cuda_mode_parse(arg, &o->plan.cuda);
-		if (!err && o->plan.cuda == CUDA_UPROBE)
-			err = -EINVAL;
 		if (err)
-			log_err("--cuda %s: one of auto, agent, off", arg);
+			log_err("--cuda %s: one of auto, uprobe, agent, off", arg);
+		return err;
+	case CODE_CUDA_API:
+		err = cuda_api_parse(arg, &o->plan.cuda_api);
+		if (err)
+			log_err("--cuda-api %s: one of auto, runtime, driver, both", arg);
 		return err;
 	case CODE_UNSAFE:
 		o->plan.unsafe = true;
@@ -428,7 +434,6 @@ int options__parse(struct options *o, enum opt_command cmd, int argc, char **arg
 
 	memset(o, 0, sizeof(*o));
 	o->plan.max_spans = 4096;
-	o->plan.cuda = CUDA_OFF;
 	o->record.cpu = PLACEMENT_AUTO;
 	build_tables(cmd, shorts, longs);
 	opterr = 0;

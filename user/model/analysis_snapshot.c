@@ -232,7 +232,11 @@ struct snapshot *analysis__snapshot(const struct analysis *a)
 	if (s && add_target(s, a->info) && add_spans(s, a) && add_probes(s, a->info) &&
 	    !analysis__snap_nodes(a, AN_ALL_THREADS, &s->nodes, &s->nnodes)) {
 		add_gpu(s, a);
-		return s;
+		if (!a->kernel || !a->kernel->cuda)
+			return s;
+		s->cuda = cuda_calls__clone(a->kernel->cuda);
+		if (s->cuda)
+			return s;
 	}
 	snapshot__free(s);
 	return NULL;

@@ -9,6 +9,7 @@
 
 #include "file/info.h"
 #include "model/dist.h"
+#include "model/cuda.h"
 #include "model/gpu.h"
 #include "model/hist.h"
 #include "plan/plan.h"
@@ -86,6 +87,7 @@ struct snapshot {
 	char *recording;       /* the file; NULL: nothing is recorded */
 	char *recording_fault; /* what ended it before its time; NULL: nothing */
 	uint64_t recording_bytes;
+	struct cuda_calls *cuda; /* owned; NULL: no function of CUDA is traced */
 	struct gpu_summary *gpu; /* since the start; one owner of it. NULL: no GPU was heard of */
 	/* Records that did not get here, since the start; type 0: it is not known. */
 	uint64_t gpu_lost[GPU_LOST_N][QBPF_RING_TYPES];

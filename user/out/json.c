@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "out/fields.h"
+#include "out/cuda.h"
 #include "out/gpu.h"
 #include "out/json.h"
 #include "out/json_summary.h"
@@ -313,6 +314,8 @@ int json_summary(struct json_doc *d, const struct snapshot *s, const struct snap
 	}
 	json_put(d, d->root, "spans", spans);
 	json_put(d, d->root, "tree", json_tree(d, t));
+	if (s->cuda)
+		json_put(d, d->root, "cuda", json_cuda(d, s));
 	if (s->gpu) {
 		json_t *gpu = json_gpu(d, s->gpu), *losses = json_gpu_losses(d, s);
 

@@ -99,7 +99,9 @@ uint64_t session__span_floor(const struct session *s, uint32_t id)
 	const struct plan_span *sp = &s->plan->spans[id - 1];
 	enum price_class begin = PRICE_NOP5;
 
-	if (sp->kind != SPAN_MARKER && sp->kind != SPAN_KEYED && sp->kind != SPAN_FUNC)
+	bool func = sp->kind == SPAN_FUNC || sp->kind == SPAN_CUDA;
+
+	if (sp->kind != SPAN_MARKER && sp->kind != SPAN_KEYED && !func)
 		return 0;
 	for (size_t i = 0; i < s->plan->nsites; i++) {
 		const struct plan_site *site = &s->plan->sites[i];
@@ -112,7 +114,7 @@ uint64_t session__span_floor(const struct session *s, uint32_t id)
 	}
 	if (begin == PRICE_STEPPED)
 		return s->price.floor_stepped_ns;
-	if (sp->kind == SPAN_FUNC && (sp->way == RET_URETPROBE || sp->way == RET_GUARD))
+	if (func && (sp->way == RET_URETPROBE || sp->way == RET_GUARD))
 		return s->price.floor_func_ns;
 	return begin == PRICE_EMULATED ? s->price.floor_emulated_ns : s->price.floor_marker_ns;
 }
@@ -256,8 +258,13 @@ int session__snapshot(struct session *s, struct snapshot **out, struct err *e)
 	err = maps_read(s->skel, snap, e);
 	if (err)
 		goto out;
+	err = session__snap_cuda(s, snap);
+	if (err) {
+		err_set(e, err, "cannot read the CUDA calls from the kernel: %s", strerror(-err));
+		goto out;
+	}
 	snap->now_ns = s->end_ns ? s->end_ns : now_ns();
-	snap->map_bytes = maps_memory(s->skel);
+	snap->map_bytes = maps_memory(s->cuda ? s->cuda : s->skel);
 	for (size_t i = 0; i < snap->nspans && i < s->span_room; i++)
 		snap->spans[i].key_timeouts += s->key_timeouts[i];
 	err = session__snap_recording(s, snap);
