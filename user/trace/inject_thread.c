@@ -7,7 +7,7 @@
  * the address is that of the syscall instruction, the call's number is in %rax. A few calls do not
  * wait for that: they fail with EINTR after a mere stop (signal(7): epoll_wait and others). The
  * program has done nothing to get that, so they are made anew as well, also where the thread is let
- * go after all.
+ * go after all. Their time begins again then, so such a thread comes last if its wait has a limit.
  *
  * SIGNALS. A thread with one on its way is let go. One that comes while it is away waits until it is
  * back, and is taken before the call is made anew: as if it had come just before the call.
@@ -45,16 +45,29 @@
 #define ERESTARTNOHAND	      514
 #define ERESTART_RESTARTBLOCK 516
 
+/* The kernel's numbers, for C libraries that are older. */
+#ifndef SYS_epoll_pwait2
+#define SYS_epoll_pwait2 441
+#endif
+#ifndef SYS_io_uring_enter
+#define SYS_io_uring_enter 426
+#endif
+#ifndef SYS_io_pgetevents
+#define SYS_io_pgetevents 333
+#endif
+
 #ifndef PTRACE_GET_RSEQ_CONFIGURATION
 #define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
 #endif
 
 void inject__stage(enum inject_stage stage)
 {
-	const char *at = getenv("QBPF_TEST_DIE_AT");
+	const char *die = getenv("QBPF_TEST_DIE_AT"), *stop = getenv("QBPF_TEST_STOP_AT");
 
-	if (at && atoi(at) == (int)stage)
+	if (die && atoi(die) == (int)stage)
 		kill(getpid(), SIGKILL);
+	if (stop && atoi(stop) == (int)stage)
+		kill(getpid(), SIGSTOP);
 }
 
 /* --- candidates --------------------------------------------------------------------------------- */
@@ -63,6 +76,35 @@ struct candidate {
 	pid_t tid;
 	int rank; /* less is better; -1: none at all */
 };
+
+/* Of a line of /proc/PID/task/TID/syscall: a call of stop_interrupts() whose limit would begin anew. */
+static bool has_limit(const char *line)
+{
+	uint64_t arg[6] = {0};
+	int call;
+
+	if (sscanf(line, "%d 0x%lx 0x%lx 0x%lx 0x%lx 0x%lx 0x%lx", &call, &arg[0], &arg[1], &arg[2],
+		   &arg[3], &arg[4], &arg[5]) != 7)
+		return false;
+	switch (call) {
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+		return (int)arg[3] > 0;
+	case SYS_epoll_pwait2:
+	case SYS_semtimedop:
+		return arg[3] != 0;
+	case SYS_rt_sigtimedwait:
+		return arg[2] != 0;
+	case SYS_io_getevents:
+	case SYS_io_pgetevents:
+		return arg[4] != 0;
+	case SYS_io_uring_enter:
+		return arg[4] != 0 &&
+		       arg[5] > 8; /* more than a signal mask: struct getevents_arg */
+	default:
+		return false;
+	}
+}
 
 /*
  * A thread that waits is likely to be at a safe point, and least disturbed; the driver's own wait for
@@ -96,6 +138,8 @@ static int rank_of(pid_t pid, pid_t tid)
 		rank = !drivers;
 		break;
 	default:
+		if (has_limit(text))
+			rank = 4;
 		break;
 	}
 	free(text);
@@ -148,24 +192,39 @@ static int set_regs(pid_t tid, struct user_regs_struct *r)
 	return ptrace(PTRACE_SETREGSET, tid, (void *)NT_PRSTATUS, &v) ? -errno : 0;
 }
 
-/* Calls that a mere stop ends with EINTR, and that have done nothing then. */
+/*
+ * Calls that a mere stop ends with EINTR, and that have done nothing then: some always, those of
+ * sockets when they have SO_RCVTIMEO or SO_SNDTIMEO, the last when the kernel could not write the time
+ * that was left.
+ */
 static bool stop_interrupts(long call)
 {
 	switch (call) {
 	case SYS_epoll_wait:
 	case SYS_epoll_pwait:
-	case 441: /* epoll_pwait2 */
+	case SYS_epoll_pwait2:
 	case SYS_semop:
 	case SYS_semtimedop:
 	case SYS_rt_sigtimedwait:
 	case SYS_io_getevents:
-	case 426: /* io_uring_enter */
+	case SYS_io_pgetevents:
+	case SYS_io_uring_enter:
 	case SYS_read:
+	case SYS_readv:
 	case SYS_recvfrom:
 	case SYS_recvmsg:
 	case SYS_recvmmsg:
+	case SYS_write:
+	case SYS_writev:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_sendmmsg:
+	case SYS_connect:
 	case SYS_accept:
 	case SYS_accept4:
+	case SYS_select:
+	case SYS_pselect6:
+	case SYS_ppoll:
 		return true;
 	default:
 		return false;
@@ -227,19 +286,25 @@ static uint64_t hex_after(const char *text, const char *key)
 	return p ? strtoull(p + strlen(key), NULL, 16) : 0;
 }
 
-static const char *signals_pending(pid_t pid, pid_t tid)
+/* NULL: nothing in its status is against it. */
+static const char *bad_status(pid_t pid, pid_t tid, bool *signals)
 {
 	char dir[64], *text = NULL;
-	uint64_t pending;
+	const char *why = NULL;
 	size_t len;
 
+	*signals = true;
 	snprintf(dir, sizeof(dir), "/proc/%d/task/%d", pid, tid);
 	if (proc_state__read_file(dir, "status", &text, &len))
 		return "it is gone";
-	pending = (hex_after(text, "\nSigPnd:") | hex_after(text, "\nShdPnd:")) &
-		  ~hex_after(text, "\nSigBlk:");
+	*signals = (hex_after(text, "\nSigPnd:") | hex_after(text, "\nShdPnd:")) &
+		   ~hex_after(text, "\nSigBlk:");
+	if (*signals)
+		why = "a signal is on its way to it";
+	else if (hex_after(text, "\nSeccomp:")) /* each thread has its own */
+		why = "it has a seccomp filter";
 	free(text);
-	return pending ? "a signal is on its way to it" : NULL;
+	return why;
 }
 
 /* Inside a restartable sequence its place may not be left. */
@@ -259,12 +324,12 @@ static const char *in_rseq(pid_t tid)
 }
 
 static const char *unfit(const struct inject_site *s, struct inject_stack *st, pid_t tid,
-			 const struct user_regs_struct *r)
+			 const struct user_regs_struct *r, bool *signals)
 {
-	const char *why = r->cs == 0x33 ? NULL : "it runs 32-bit code";
+	const char *why = bad_status(s->pid, tid, signals);
 
-	if (!why)
-		why = signals_pending(s->pid, tid);
+	if (!why && r->cs != 0x33)
+		why = "it runs 32-bit code";
 	if (!why)
 		why = in_rseq(tid);
 	return why ? why : inject_stack__check(st, tid);
@@ -354,17 +419,32 @@ static int put_code(const struct inject_site *s, pid_t tid, bool all, uint64_t b
 	return poke(tid, s->cave + consts, &c, all ? sizeof(c) : sizeof(c.back));
 }
 
+/* Is in the cave what the thread is to run? */
+static bool has_code(const struct inject_site *s, pid_t tid, uint64_t back)
+{
+	size_t consts = INJECT_CODE_BYTES, len = INJECT_STUB_BYTES;
+	struct inject_consts c = s->consts;
+	uint8_t buf[4096];
+	struct iovec local = {.iov_base = buf, .iov_len = len};
+	struct iovec remote = {.iov_base = (void *)(uintptr_t)s->cave, .iov_len = len};
+
+	c.back = back;
+	return len <= sizeof(buf) &&
+	       process_vm_readv(tid, &local, 1, &remote, 1, 0) == (ssize_t)len &&
+	       !memcmp(buf, inject_stub_begin, consts) && !memcmp(buf + consts, &c, sizeof(c));
+}
+
 /* The stopped thread; 0: it was sent, 1: it was let go. */
 static int send_stopped(const struct inject_site *s, struct inject_stack *st, pid_t tid, bool all,
 			const char **why, struct err *e)
 {
 	struct user_regs_struct regs, at;
-	bool changed;
+	bool changed, signals;
 	int err = get_regs(tid, &regs);
 
 	if (err)
 		return 1;
-	*why = unfit(s, st, tid, &regs);
+	*why = unfit(s, st, tid, &regs, &signals);
 	at = regs;
 	if (!restart_call(tid, &at, &changed)) {
 		changed = false;
@@ -373,12 +453,15 @@ static int send_stopped(const struct inject_site *s, struct inject_stack *st, pi
 	if (*why) {
 		/* As it would be had nobody looked: only the EINTR is our doing. */
 		if (changed && (long)regs.rax == -EINTR && stop_interrupts((long)regs.orig_rax) &&
-		    !signals_pending(s->pid, tid))
+		    !signals)
 			set_regs(tid, &at);
 		return 1;
 	}
 	inject__stage(STAGE_CHECKED);
 	err = put_code(s, tid, all, at.rip);
+	/* Another program by now, at the same addresses, would have something else there. */
+	if (!err && !has_code(s, tid, at.rip))
+		err = -ESTALE;
 	at.rip = s->cave;
 	if (!err)
 		err = set_regs(tid, &at);
@@ -437,20 +520,23 @@ int inject_thread__send(const struct inject_site *s, struct inject_stack *st, bo
 
 	for (int round = 0; round < ROUNDS; round++) {
 		size_t n = list_candidates(s->pid, c, sizeof(c) / sizeof(c[0]));
+		size_t from = (size_t)round * TRIES_ROUND;
 
 		if (!n && kill(s->pid, 0))
 			return err_set(e, -ESRCH, "process %d has ended", s->pid);
 		for (size_t i = 0; i < n && i < TRIES_ROUND; i++) {
+			/* In later rounds those that had no turn. */
+			pid_t tid = c[n > TRIES_ROUND ? (i + from) % n : i].tid;
 			int err;
 
 			one = NULL;
-			err = attempt(s, st, c[i].tid, all, r, since_ns, &one, e);
+			err = attempt(s, st, tid, all, r, since_ns, &one, e);
 			if (err <= 0) {
-				r->tid = c[i].tid;
+				r->tid = tid;
 				return err;
 			}
 			if (one) {
-				log_dbg("thread %d is left alone: %s", c[i].tid, one);
+				log_dbg("thread %d is left alone: %s", tid, one);
 				snprintf(last.text, sizeof(last.text), "%s", one);
 				why = last.text;
 			}
