@@ -299,11 +299,11 @@ static bool sees_agent(const struct injection *in)
 	struct stat here, there, process;
 	char path[64 + 512];
 
-	snprintf(path, sizeof(path), "/proc/%d", in->pid);
+	snprintf(path, sizeof(path), "/proc/%d", in->site->task);
 	if (stat(path, &process) || (process.st_uid && process.st_uid != geteuid()) ||
 	    strlen(in->agent) >= sizeof(((struct inject_area *)0)->path))
 		return false;
-	snprintf(path, sizeof(path), "/proc/%d/root%s", in->pid, in->agent);
+	snprintf(path, sizeof(path), "/proc/%d/root%s", in->site->task, in->agent);
 	return !stat(in->agent, &here) && !stat(path, &there) && here.st_dev == there.st_dev &&
 	       here.st_ino == there.st_ino;
 }
@@ -330,7 +330,10 @@ static int copy_agent(const struct injection *in, int lib_fd)
 	return err;
 }
 
-/* What it is to open: what is there already, the file, or a copy of it. */
+/*
+ * What it is to open: what is there already, the file, or a copy of it. /proc/self would be its first
+ * thread, which may have ended.
+ */
 static int name_library(const struct injection *in, const struct inject_area *a)
 {
 	char path[sizeof(a->path)] = "";
@@ -341,7 +344,7 @@ static int name_library(const struct injection *in, const struct inject_area *a)
 	} else if (sees_agent(in)) {
 		snprintf(path, sizeof(path), "%s", in->agent);
 	} else {
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", a->lib_fd);
+		snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", a->lib_fd);
 		err = copy_agent(in, a->lib_fd);
 	}
 	if (!err)
@@ -364,7 +367,7 @@ static int make_ring(struct injection *in, const struct inject_area *a)
 	if (err)
 		return err;
 	in->has_ring = true;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", a->ring_fd);
+	snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", a->ring_fd);
 	err = area_write(in, offsetof(struct inject_area, ring), path, sizeof(path));
 	return err ? err_set(in->e, err, "process %d: %s", in->pid, strerror(-err)) : 0;
 }
@@ -547,6 +550,8 @@ static int inject(struct injection *in)
 	if (err)
 		roll_back(in);
 	take_code_away(in);
+	if (err && is_gone(in)) /* whatever it was that then failed */
+		err_set(in->e, err, "process %d: %s", in->pid, area_fault(-ESRCH));
 	return err;
 }
 
