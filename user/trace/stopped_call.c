@@ -22,6 +22,17 @@
 #define ERESTARTNOHAND	      514
 #define ERESTART_RESTARTBLOCK 516
 
+/* The kernel's numbers, for C libraries that are older. */
+#ifndef SYS_epoll_pwait2
+#define SYS_epoll_pwait2 441
+#endif
+#ifndef SYS_io_uring_enter
+#define SYS_io_uring_enter 426
+#endif
+#ifndef SYS_io_pgetevents
+#define SYS_io_pgetevents 333
+#endif
+
 int stopped_regs__get(pid_t tid, struct user_regs_struct *r)
 {
 	struct iovec v = {.iov_base = r, .iov_len = sizeof(*r)};
@@ -36,24 +47,39 @@ int stopped_regs__set(pid_t tid, struct user_regs_struct *r)
 	return ptrace(PTRACE_SETREGSET, tid, (void *)NT_PRSTATUS, &v) ? -errno : 0;
 }
 
-/* Calls that a mere stop ends with EINTR, and that have done nothing then. */
+/*
+ * Calls that a mere stop ends with EINTR, and that have done nothing then: some always, those of
+ * sockets when they have SO_RCVTIMEO or SO_SNDTIMEO, the last when the kernel could not write the time
+ * that was left.
+ */
 static bool stop_interrupts(long call)
 {
 	switch (call) {
 	case SYS_epoll_wait:
 	case SYS_epoll_pwait:
-	case 441: /* epoll_pwait2 */
+	case SYS_epoll_pwait2:
 	case SYS_semop:
 	case SYS_semtimedop:
 	case SYS_rt_sigtimedwait:
 	case SYS_io_getevents:
-	case 426: /* io_uring_enter */
+	case SYS_io_pgetevents:
+	case SYS_io_uring_enter:
 	case SYS_read:
+	case SYS_readv:
 	case SYS_recvfrom:
 	case SYS_recvmsg:
 	case SYS_recvmmsg:
+	case SYS_write:
+	case SYS_writev:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_sendmmsg:
+	case SYS_connect:
 	case SYS_accept:
 	case SYS_accept4:
+	case SYS_select:
+	case SYS_pselect6:
+	case SYS_ppoll:
 		return true;
 	default:
 		return false;
