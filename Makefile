@@ -241,10 +241,14 @@ check:
 
 # --- conveniences -------------------------------------------------------------------------------
 
-.PHONY: demo bench check-kernels lint format install clean help
+.PHONY: demo demo-gpu bench check-kernels lint format install clean help
 demo: setup
 	$(MAKE) -j$$(nproc) all $(BUILD)/tests/w_strategy
 	BUILD=$(BUILD) scripts/demo.sh
+
+demo-gpu: setup
+	$(MAKE) -j$$(nproc) all cudasim
+	BUILD=$(BUILD) scripts/demo-gpu.sh
 
 bench:
 	@scripts/setup.sh --tests
@@ -283,6 +287,7 @@ help:
 	@echo 'all            the qbpf command in $(BUILD)/'
 	@echo 'setup          install what building and testing need (root)'
 	@echo 'demo           set up, build, trace a demo strategy for a few seconds (root)'
+	@echo 'demo-gpu       the same on a simulated GPU: a flaw, its cost, and the repaired program (root)'
 	@echo 'check          set up, build and run all tests (root)'
 	@echo 'unit           the tests that need no root'
 	@echo 'check-kernels  boot 6.1 and 6.12 under emulation and run the BPF tests there'

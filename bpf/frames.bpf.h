@@ -175,7 +175,7 @@ static __always_inline void close_frame(struct qbpf_thread *t, __u32 i, __u64 no
 		t->depth = i;
 	}
 	span_add(span, node, ns, child_ns);
-	if (cfg_stream) {
+	if (cfg_stream || (cfg_spans && spans_wanted)) {
 		struct qbpf_record r = {
 		    .type = outlives ? QBPF_RECORD_ASIDE : QBPF_RECORD_SPAN,
 		    .depth = i,

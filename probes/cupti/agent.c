@@ -320,9 +320,8 @@ static void *run(void *arg)
 static void in_child(void)
 {
 	__atomic_store_n(&agent.recording, 0, __ATOMIC_RELAXED);
-	/* Not unmapped and not closed: the parent may have been about to, and the place be another's. */
-	memset(&agent.ring, 0, sizeof(agent.ring));
-	agent.fd = -1;
+	__atomic_store_n(&agent.inside, 0, __ATOMIC_RELAXED); /* who was inside is not here */
+	close_ring(); /* a child that stays must not keep the ring's memory */
 	__atomic_store_n(&phase, __atomic_load_n(&agent.held, __ATOMIC_RELAXED) ? FORKED : IDLE,
 			 __ATOMIC_RELAXED);
 }
@@ -382,7 +381,7 @@ static int start(const char *path, enum how how)
 
 	if (!__atomic_compare_exchange_n(&phase, &idle, BUSY, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))
-		return -EBUSY;
+		return idle == FORKED ? -ECHILD : -EBUSY;
 	err = open_ring(path);
 	if (err) {
 		__atomic_store_n(&phase, IDLE, __ATOMIC_RELEASE);
@@ -434,8 +433,8 @@ int InitializeInjection(void)
 	return 1;
 }
 
-/* For a qbpf that opened this library in a running process. 0, or a negative errno; what comes of it
- * stands in the ring. */
+/* For a qbpf that opened this library in a running process. 0, or a negative errno (-EBUSY: an agent is
+ * at work, -ECHILD: one was when this process was forked); what comes of it stands in the ring. */
 int qbpf_agent_start(const char *ring_path)
 {
 	return start(ring_path, ON_THREAD);

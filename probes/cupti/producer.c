@@ -21,14 +21,17 @@ bool reader_lives(void)
 	return fcntl(agent.fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
 }
 
+/* Forgotten before it is gone: a child forked at any moment closes what it finds in its copy. */
 void close_ring(void)
 {
-	if (agent.ring.head)
-		munmap(agent.ring.head, agent.map_bytes);
-	if (agent.fd >= 0)
-		close(agent.fd);
+	void *map = __atomic_exchange_n(&agent.ring.head, NULL, __ATOMIC_SEQ_CST);
+	int fd = __atomic_exchange_n(&agent.fd, -1, __ATOMIC_SEQ_CST);
+
 	memset(&agent.ring, 0, sizeof(agent.ring));
-	agent.fd = -1;
+	if (map)
+		munmap(map, agent.map_bytes);
+	if (fd >= 0)
+		close(fd);
 }
 
 /* A file that could be made shorter would end the target with SIGBUS: it has to be sealed. */

@@ -130,13 +130,7 @@ def the_reader_is_stopped():
     with Qbpf("run", "--cuda", "agent", f"--json={doc}", "--", a.TARGET, "launch:10", "sleep:1500",
               "launch:300000", "sync", env=a.env(log)) as q:  # fmt: skip
         q.wait_err("CUDA agent: on")
-        q.p.send_signal(signal.SIGSTOP)
-        child = int(open(f"/proc/{q.p.pid}/task/{q.p.pid}/children").read().split()[0])
-        until = time.monotonic() + 60
-        while "State:\tZ" not in open(f"/proc/{child}/status").read():
-            check(time.monotonic() < until, "the program does not end")
-            time.sleep(0.05)
-        q.p.send_signal(signal.SIGCONT)
+        a.while_stopped(q)
         q.finish()
     doc = summary(open(doc).read())
     got, lost = a.counts(doc)

@@ -198,8 +198,15 @@ corpus_gpu() {
 	printf '\21\0\0\1\0\0\0\0\0\0\0\5\0\0\0\0\0\0\30\0\0\1' >>"$1/gpu-0"
 }
 
+corpus_ring() {
+	# good records and a look; the head of one, and positions that run away or backwards
+	printf '\55\0\0\0\0\1\0\2\3\0\0\0\0\5\1\0\0\0\4\1\0\4\0\0\0\0\7\0\0\0\0\0\0\0\0\0\0\0\0' >"$1/ring-0"
+	printf '\13\0\0\0\0\1\0\130\0\1\0\0\0\13\0\0\0\0\0\0\0\2\0\0\0\0' >>"$1/ring-0"
+	printf '\12\1\1\0\0\377\377\377\377\377\377\377\377\12\0\1\0\0\10\0\0\0\0\0\0\0' >>"$1/ring-0"
+}
+
 names=("$@")
-[ ${#names[@]} -gt 0 ] || names=(image args demangle maps code trace events budget summary snapshot analysis gpu)
+[ ${#names[@]} -gt 0 ] || names=(image args demangle maps code trace events budget summary snapshot analysis gpu ring)
 n=0 failed=0
 echo "1..${#names[@]}"
 for name in "${names[@]}"; do

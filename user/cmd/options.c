@@ -12,6 +12,7 @@
 
 #include "cmd/options.h"
 #include "cmd/outfile.h"
+#include "cmd/record.h"
 #include "log.h"
 #include "trace/placement.h"
 
@@ -185,24 +186,38 @@ static int parse_integer(const char *option, const char *text, unsigned long min
 	return 0;
 }
 
-/* A power of two of whole pages, as the kernel wants it. */
-static int parse_ring(const char *text, size_t *out)
+/* 8388608, 8192K, 8M, 8MB, 8MiB: what the prefix says is of 1024 in each. ULONG_MAX: none of these. */
+static unsigned long size_of(const char *text)
 {
-	static const char suffixes[] = "KMG";
-	unsigned long page = (unsigned long)sysconf(_SC_PAGESIZE), v;
-	const char *suffix;
+	static const char prefixes[] = "KMG";
+	const char *prefix;
+	unsigned long v;
 	char *end;
 
 	errno = 0;
 	v = strtoul(text, &end, 10);
-	suffix = *end ? strchr(suffixes, toupper((unsigned char)*end)) : NULL;
-	if (suffix && v <= RECORD_RING_MAX) {
-		v <<= 10 * (suffix - suffixes + 1);
+	if (!isdigit((unsigned char)*text) || errno)
+		return ULONG_MAX;
+	prefix = *end ? strchr(prefixes, toupper((unsigned char)*end)) : NULL;
+	if (prefix) {
+		unsigned int bits = 10 * (unsigned int)(prefix - prefixes + 1);
+
+		if (v > ULONG_MAX >> bits)
+			return ULONG_MAX;
+		v <<= bits;
 		end++;
 	}
-	if (!isdigit((unsigned char)*text) || errno || *end || v < RECORD_RING_MIN ||
-	    v > RECORD_RING_MAX) {
-		log_err("--ring %s: not a size from 4K to 1G", text);
+	return !*end || !strcasecmp(end, "B") || (prefix && !strcasecmp(end, "iB")) ? v : ULONG_MAX;
+}
+
+/* A power of two of whole pages, as the kernel wants it. */
+static int parse_ring(const char *text, size_t *out)
+{
+	unsigned long page = (unsigned long)sysconf(_SC_PAGESIZE), v = size_of(text);
+
+	if (v < RECORD_RING_MIN || v > RECORD_RING_MAX) {
+		log_err("--ring %s: not a size from 4K to 1G (8M, 8MB and 8MiB are the same)",
+			text);
 		return -EINVAL;
 	}
 	for (*out = page; *out < v; *out *= 2)
@@ -297,6 +312,10 @@ static int apply(struct options *o, int code, char *arg)
 				!*arg	    ? "no name"
 				: o->output ? "there can be only one"
 					    : "a recording goes to a file, not to stdout");
+			return -EINVAL;
+		}
+		if (record__check_name(arg, &e)) {
+			log_err("%s", e.text);
 			return -EINVAL;
 		}
 		o->output = arg;

@@ -305,6 +305,16 @@ uint64_t snap_span__lost_by(const struct snap_span *s, enum snap_loss why)
 	return by[why];
 }
 
+uint64_t snapshot__gpu_lost(const struct snapshot *s)
+{
+	uint64_t n = 0;
+
+	for (int why = 0; why < GPU_LOST_N; why++)
+		for (unsigned type = 0; type < QBPF_RING_TYPES; type++)
+			n += s->gpu_lost[why][type];
+	return n;
+}
+
 uint64_t snap_span__lost(const struct snap_span *s)
 {
 	uint64_t lost = 0;

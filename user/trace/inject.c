@@ -2,6 +2,7 @@
 /* Bringing the agent into a running process, from outside; see inject.h. */
 #include "trace/inject.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -22,7 +23,11 @@
 
 #define BACK_WAIT_NS 5000000000ull
 #define OPEN_WAIT_NS 10000000000ull
-#define LEAVE_NS     20000000ull /* the new thread's last instructions */
+/* An area that is not there by then, when the thread is, will not come. */
+#define ABSENT_NS 1000000000ull
+#define LEAVE_NS  2000000ull
+/* More time on a CPU than that, which the kernel counts by the tick, is more than the way out takes. */
+#define RAN_ENOUGH_NS 20000000ull
 
 struct injection {
 	pid_t pid;
@@ -33,10 +38,12 @@ struct injection {
 	int err;
 	struct inject_site *site;
 	struct inject_stack *stack;
-	int mem; /* /proc/PID/mem */
+	int mem; /* /proc/PID/mem: of the program that runs now, and of no later one */
 	bool code_by_mem;
-	bool sent;
+	bool sent, started;
 	uint64_t since_ns;
+	uint64_t ran_ns; /* by the thread that was sent, when it was back */
+	uint32_t loader; /* the new thread's tid in its own namespace */
 	size_t ring;
 	bool has_ring;
 };
@@ -51,7 +58,7 @@ static int area_read(const struct injection *in, struct inject_area *a)
 			       .iov_len = sizeof(*a)};
 
 	memset(a, 0, sizeof(*a));
-	if (process_vm_readv(in->pid, &local, 1, &remote, 1, 0) != (ssize_t)sizeof(*a))
+	if (process_vm_readv(in->site->task, &local, 1, &remote, 1, 0) != (ssize_t)sizeof(*a))
 		return errno == EFAULT ? -ENOENT : -errno;
 	return a->magic == INJECT_MAGIC ? 0 : -ENOENT;
 }
@@ -62,7 +69,8 @@ static int area_write(const struct injection *in, size_t off, const void *from, 
 	struct iovec remote = {.iov_base = (void *)(uintptr_t)(in->site->consts.area + off),
 			       .iov_len = len};
 
-	return process_vm_writev(in->pid, &local, 1, &remote, 1, 0) == (ssize_t)len ? 0 : -errno;
+	return process_vm_writev(in->site->task, &local, 1, &remote, 1, 0) == (ssize_t)len ? 0
+											   : -errno;
 }
 
 static int area_set(const struct injection *in, size_t off, uint32_t value)
@@ -70,21 +78,91 @@ static int area_set(const struct injection *in, size_t off, uint32_t value)
 	return area_write(in, off, &value, sizeof(value));
 }
 
-/* Until `ready` says so; the area's state then. -ETIMEDOUT, -ESRCH, or what it returned. */
+/* How long a thread has had a CPU; 0: not known. */
+static uint64_t time_ran(pid_t pid, pid_t tid)
+{
+	char dir[64], *text;
+	uint64_t ns = 0;
+	size_t len;
+
+	snprintf(dir, sizeof(dir), "/proc/%d/task/%d", pid, tid);
+	if (proc_state__read_file(dir, "schedstat", &text, &len))
+		return 0;
+	ns = strtoull(text, NULL, 10);
+	free(text);
+	return ns;
+}
+
+/* Has the thread that was sent left the code, for sure? What has run since, or waits elsewhere, has. */
+static bool is_out(const struct injection *in)
+{
+	char dir[64], *text;
+	bool out = false;
+	size_t len;
+
+	snprintf(dir, sizeof(dir), "/proc/%d/task/%d", in->pid, in->report->tid);
+	if (proc_state__read_file(dir, "syscall", &text, &len))
+		return true; /* it has ended */
+	if (text[0] == 'r') {
+		uint64_t ran = time_ran(in->pid, in->report->tid);
+
+		out = in->ran_ns && ran > in->ran_ns + RAN_ENOUGH_NS;
+	} else {
+		const char *last = strrchr(text, ' ');
+		uint64_t pc = last ? strtoull(last, NULL, 16) : 0;
+
+		out = pc && (pc < in->site->cave || pc >= in->site->cave + INJECT_STUB_BYTES);
+	}
+	free(text);
+	return out;
+}
+
+/* Has the process ended, or started another program, since the beginning? */
+static bool is_gone(const struct injection *in)
+{
+	char byte;
+
+	return in->mem >= 0 && !pread(in->mem, &byte, 1, (off_t)in->site->cave);
+}
+
+/* For people. */
+static const char *area_fault(int err)
+{
+	switch (-err) {
+	case ESRCH:
+		return "it has ended, or started another program";
+	case ENOENT:
+		return "it may map no more memory, or start no more threads";
+	case ETIMEDOUT:
+		return "it waits for a lock, or for a CPU";
+	default:
+		return strerror(-err);
+	}
+}
+
+/*
+ * Until `ready` says so; the area's state then. -ESRCH: nobody is there any more; -ENOENT: the area is
+ * not, and will not be; -ETIMEDOUT; or what area_read() returned.
+ */
 static int area_await(const struct injection *in, struct inject_area *a, uint64_t limit_ns,
 		      bool (*ready)(const struct inject_area *a))
 {
-	uint64_t until = now_ns() + limit_ns;
+	uint64_t from = now_ns();
 	struct timespec pause = {.tv_nsec = 20000};
 
 	for (;;) {
 		int err = area_read(in, a);
+		bool late = now_ns() - from > limit_ns;
 
+		if (err && is_gone(in))
+			return -ESRCH;
 		if (err && err != -ENOENT)
 			return err;
 		if (!err && ready(a))
 			return 0;
-		if (now_ns() > until)
+		if (err && (late || (now_ns() - from > ABSENT_NS && is_out(in))))
+			return err;
+		if (late)
 			return -ETIMEDOUT;
 		nanosleep(&pause, NULL);
 		if (pause.tv_nsec < 1000000)
@@ -139,10 +217,13 @@ static int check_process(struct injection *in)
 	return err;
 }
 
-static void put_code(struct injection *in)
+static int put_code(struct injection *in)
 {
 	size_t consts = INJECT_CODE_BYTES;
 	uint64_t at = in->site->cave;
+
+	if (is_gone(in))
+		return err_set(in->e, -ESRCH, "process %d: %s", in->pid, area_fault(-ESRCH));
 
 	in->code_by_mem =
 	    pwrite(in->mem, inject_stub_begin, consts, (off_t)at) == (ssize_t)consts &&
@@ -151,6 +232,7 @@ static void put_code(struct injection *in)
 	if (!in->code_by_mem)
 		log_dbg("/proc/%d/mem: %s: by ptrace then", in->pid, strerror(errno));
 	inject__stage(STAGE_CODE);
+	return 0;
 }
 
 static int send_thread(struct injection *in)
@@ -162,30 +244,53 @@ static int send_thread(struct injection *in)
 	if (err)
 		return err;
 	in->sent = true;
+	in->ran_ns = time_ran(in->pid, in->report->tid);
 	err = area_await(in, &a, BACK_WAIT_NS, is_back);
 	if (err)
 		return err_set(in->e, err,
 			       "thread %d of process %d has not come back from pthread_create: %s",
-			       in->report->tid, in->pid,
-			       err == -ETIMEDOUT ? "it waits for a lock" : strerror(-err));
+			       in->report->tid, in->pid, area_fault(err));
 	in->report->away_ns = now_ns() - in->since_ns;
+	in->ran_ns = time_ran(in->pid, in->report->tid);
+	in->started = true;
 	inject__stage(STAGE_BACK);
-	if (a.create_err)
-		return err_set(in->e, -a.create_err, "process %d cannot start a thread: %s",
-			       in->pid, strerror(a.create_err));
 	return 0;
 }
 
+/*
+ * The number comes out of the target's memory: only an unsealed memfd is opened, and not what else of
+ * ours or of the system's it might name.
+ */
 static int open_target_fd(const struct injection *in, int fd)
 {
 	char path[64];
-	int own;
+	struct stat st;
+	int at, own = -1, seals, err = 0;
 
 	if (fd < 0)
 		return fd;
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", in->pid, fd);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", in->site->task, fd);
+	at = open(path, O_PATH | O_CLOEXEC);
+	if (at < 0)
+		return -errno;
+	if (fstat(at, &st) || !S_ISREG(st.st_mode) || st.st_size) {
+		err = -EINVAL;
+		goto out;
+	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
 	own = open(path, O_RDWR | O_CLOEXEC);
-	return own < 0 ? -errno : own;
+	if (own < 0) {
+		err = -errno;
+		goto out;
+	}
+	seals = fcntl(own, F_GET_SEALS);
+	if (seals < 0 || (seals & F_SEAL_SEAL)) /* of any other file */
+		err = -EINVAL;
+out:
+	close(at);
+	if (err && own >= 0)
+		close(own);
+	return err ? err : own;
 }
 
 /* Can the target open the agent's file by its path? */
@@ -194,11 +299,11 @@ static bool sees_agent(const struct injection *in)
 	struct stat here, there, process;
 	char path[64 + 512];
 
-	snprintf(path, sizeof(path), "/proc/%d", in->pid);
+	snprintf(path, sizeof(path), "/proc/%d", in->site->task);
 	if (stat(path, &process) || (process.st_uid && process.st_uid != geteuid()) ||
 	    strlen(in->agent) >= sizeof(((struct inject_area *)0)->path))
 		return false;
-	snprintf(path, sizeof(path), "/proc/%d/root%s", in->pid, in->agent);
+	snprintf(path, sizeof(path), "/proc/%d/root%s", in->site->task, in->agent);
 	return !stat(in->agent, &here) && !stat(path, &there) && here.st_dev == there.st_dev &&
 	       here.st_ino == there.st_ino;
 }
@@ -225,7 +330,10 @@ static int copy_agent(const struct injection *in, int lib_fd)
 	return err;
 }
 
-/* What it is to open: what is there already, the file, or a copy of it. */
+/*
+ * What it is to open: what is there already, the file, or a copy of it. /proc/self would be its first
+ * thread, which may have ended.
+ */
 static int name_library(const struct injection *in, const struct inject_area *a)
 {
 	char path[sizeof(a->path)] = "";
@@ -236,7 +344,7 @@ static int name_library(const struct injection *in, const struct inject_area *a)
 	} else if (sees_agent(in)) {
 		snprintf(path, sizeof(path), "%s", in->agent);
 	} else {
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", a->lib_fd);
+		snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", a->lib_fd);
 		err = copy_agent(in, a->lib_fd);
 	}
 	if (!err)
@@ -259,7 +367,7 @@ static int make_ring(struct injection *in, const struct inject_area *a)
 	if (err)
 		return err;
 	in->has_ring = true;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", a->ring_fd);
+	snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", a->ring_fd);
 	err = area_write(in, offsetof(struct inject_area, ring), path, sizeof(path));
 	return err ? err_set(in->e, err, "process %d: %s", in->pid, strerror(-err)) : 0;
 }
@@ -272,7 +380,8 @@ static int let_it_open(struct injection *in)
 
 	if (err)
 		return err_set(in->e, err, "process %d: its new thread does not run: %s", in->pid,
-			       strerror(-err));
+			       area_fault(err));
+	in->loader = a.tid;
 	inject__stage(STAGE_FILES);
 	err = make_ring(in, &a);
 	if (err)
@@ -295,12 +404,14 @@ static int see_what_came(struct injection *in)
 	struct inject_area a;
 	int err = area_await(in, &a, OPEN_WAIT_NS, is_done);
 
+	if (err == -ETIMEDOUT)
+		return err_set(in->e, err,
+			       "process %d has not opened the agent in %llu s: its dynamic linker "
+			       "is busy",
+			       in->pid, OPEN_WAIT_NS / 1000000000);
 	if (err)
-		return err_set(
-		    in->e, err,
-		    "process %d has not opened the agent in %llu s: its dynamic linker is "
-		    "busy (%s)",
-		    in->pid, OPEN_WAIT_NS / 1000000000, strerror(-err));
+		return err_set(in->e, err, "process %d has not opened the agent: %s", in->pid,
+			       area_fault(err));
 	in->report->opened_ns = now_ns() - from;
 	inject__stage(STAGE_DONE);
 	a.text[sizeof(a.text) - 1] = '\0';
@@ -309,6 +420,13 @@ static int see_what_came(struct injection *in)
 			       a.text[0] ? a.text : "no reason given");
 	if (a.step != INJECT_CALLED)
 		return err_set(in->e, -ECANCELED, "process %d gave the agent up", in->pid);
+	if (a.result > 0 || a.result < -4095)
+		a.result = -EPROTO;
+	if (a.result == -ECHILD)
+		return err_set(in->e, -EOPNOTSUPP,
+			       "process %d was forked by one that had an agent at that moment, and "
+			       "can have none of its own",
+			       in->pid);
 	if (a.result == -EBUSY)
 		return err_set(in->e, -EBUSY, "process %d has an agent at work for another qbpf",
 			       in->pid);
@@ -320,26 +438,39 @@ static int see_what_came(struct injection *in)
 
 /* --- the end ------------------------------------------------------------------------------------ */
 
-/* Is a thread that waits for something on its way back into our code? */
-static bool someone_inside(const struct injection *in)
+/* Has the new thread ended? By its tid in its own namespace, the last of those that it has. */
+static bool loader_ended(const struct injection *in)
 {
-	char dir[64], *text;
-	bool inside = false;
+	char path[64], *text, *line, *end;
+	struct dirent *d;
+	bool found = false;
 	size_t len;
+	DIR *dir;
 
-	snprintf(dir, sizeof(dir), "/proc/%d/task/%d", in->pid, in->report->tid);
-	if (proc_state__read_file(dir, "syscall", &text, &len))
-		return false;
-	if (text[0] != 'r') {
-		const char *last = strrchr(text, ' ');
-		uint64_t pc = last ? strtoull(last, NULL, 16) : 0;
-
-		inside = pc >= in->site->cave && pc < in->site->cave + INJECT_STUB_BYTES;
+	snprintf(path, sizeof(path), "/proc/%d/task", in->pid);
+	dir = opendir(path);
+	while (dir && !found && (d = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%d", in->pid, atoi(d->d_name));
+		if (proc_state__read_file(path, "status", &text, &len))
+			continue;
+		line = strstr(text, "\nNSpid:");
+		end = line ? strchr(line + 1, '\n') : NULL;
+		if (end) {
+			*end = '\0';
+			found = strtoul(strrchr(line, '\t') + 1, NULL, 10) == in->loader;
+		}
+		free(text);
 	}
-	free(text);
-	return inside;
+	if (dir)
+		closedir(dir);
+	return !found;
 }
 
+/*
+ * The code goes when nobody is in it: a thread may have been without a CPU since its last instruction
+ * there, or, where no area has come, be in a signal's handler still that will return there. What cannot
+ * be told in time stays, where no one looks.
+ */
 static void take_code_away(struct injection *in)
 {
 	static const uint8_t zeros[4096];
@@ -347,18 +478,21 @@ static void take_code_away(struct injection *in)
 	struct inject_area a;
 	uint64_t until = now_ns() + BACK_WAIT_NS;
 
-	if (in->sent) {
-		/* Done or given up: the new thread needs no more than a moment to be gone. */
-		area_set(in, offsetof(struct inject_area, seen), 1);
-		while (!area_read(in, &a) && now_ns() < until)
-			nanosleep(&pause, NULL);
-		if (!area_read(in, &a))
-			return; /* someone is still in it: it stays */
-		nanosleep(&pause, NULL);
-		if (someone_inside(in))
+	if (!in->code_by_mem || (in->sent && !in->started))
+		return;
+	area_set(in, offsetof(struct inject_area, seen), 1);
+	while (in->sent && !is_gone(in)) {
+		int err = area_read(in, &a);
+
+		if (!err && a.tid)
+			in->loader = a.tid;
+		if (err && in->loader && loader_ended(in) && is_out(in))
+			break;
+		if (now_ns() > until)
 			return;
+		nanosleep(&pause, NULL);
 	}
-	if (in->code_by_mem && pwrite(in->mem, zeros, INJECT_STUB_BYTES, (off_t)in->site->cave) < 0)
+	if (pwrite(in->mem, zeros, INJECT_STUB_BYTES, (off_t)in->site->cave) < 0)
 		log_dbg("/proc/%d/mem: %s", in->pid, strerror(errno));
 	inject__stage(STAGE_CLEAN);
 }
@@ -371,11 +505,28 @@ static void roll_back(struct injection *in)
 		agents__drop(in->agents, in->ring);
 }
 
+static int open_memory(struct injection *in)
+{
+	char proc[64], path[80];
+	int err = proc_state__live_task(in->pid, proc, sizeof(proc), in->e);
+
+	if (err)
+		return err;
+	snprintf(path, sizeof(path), "%s/mem", proc);
+	in->mem = open(path, O_RDWR | O_CLOEXEC);
+	if (in->mem < 0)
+		log_dbg("%s: %s", path, strerror(errno));
+	return 0;
+}
+
 static int inject(struct injection *in)
 {
-	char path[64];
 	int err = check_process(in);
 
+	if (err)
+		return err;
+	/* First of all: what is found in one program must not be done to the next. */
+	err = open_memory(in);
 	if (err)
 		return err;
 	err = inject_site__read(in->pid, &in->site, in->e);
@@ -388,9 +539,9 @@ static int inject(struct injection *in)
 	err = inject_stack__new(in->site, &in->stack, in->e);
 	if (err)
 		return err;
-	snprintf(path, sizeof(path), "/proc/%d/mem", in->pid);
-	in->mem = open(path, O_RDWR | O_CLOEXEC);
-	put_code(in);
+	err = put_code(in);
+	if (err)
+		return err;
 	err = send_thread(in);
 	if (!err)
 		err = let_it_open(in);
@@ -399,6 +550,8 @@ static int inject(struct injection *in)
 	if (err)
 		roll_back(in);
 	take_code_away(in);
+	if (err && is_gone(in)) /* whatever it was that then failed */
+		err_set(in->e, err, "process %d: %s", in->pid, area_fault(-ESRCH));
 	return err;
 }
 

@@ -2,6 +2,7 @@
 /* What injection must know of a process; see inject_site.h. */
 #include "trace/inject_site.h"
 
+#include <cpuid.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -201,10 +202,10 @@ static bool read_target(pid_t pid, uint64_t addr, void *buf, size_t len)
 }
 
 /*
- * Nothing is there, or what a qbpf has left that was killed: its area is gone, so the thread that was
- * sent is out, and the new one has ended.
+ * Nothing is there, or, if `left`, what a qbpf has left that was killed: its area is gone, so the thread
+ * that was sent is out, and the new one has ended.
  */
-static bool is_free(pid_t pid, uint64_t addr)
+static bool is_free(pid_t pid, uint64_t addr, bool left)
 {
 	size_t code = INJECT_CODE_BYTES;
 	uint8_t buf[PAGE], byte;
@@ -213,7 +214,7 @@ static bool is_free(pid_t pid, uint64_t addr)
 	if (INJECT_STUB_BYTES > sizeof(buf) || !read_target(pid, addr, buf, INJECT_STUB_BYTES))
 		return false;
 	memcpy(&c, buf + code, sizeof(c));
-	if (!memcmp(buf, inject_stub_begin, code) && c.area &&
+	if (left && !memcmp(buf, inject_stub_begin, code) && c.area &&
 	    !read_target(pid, c.area, &byte, sizeof(byte)))
 		return true;
 	for (size_t i = 0; i < INJECT_STUB_BYTES; i++)
@@ -226,7 +227,7 @@ static bool is_free(pid_t pid, uint64_t addr)
  * What is mapped behind a code segment's end, up to the end of its page, and is no part of another
  * segment; 0: nothing, or not empty.
  */
-static uint64_t cave_in(const struct inject_site *s, const struct inject_object *o)
+static uint64_t cave_in(const struct inject_site *s, const struct inject_object *o, bool left)
 {
 	Elf64_Phdr ph[PHDRS_MAX];
 	Elf64_Ehdr eh;
@@ -253,7 +254,7 @@ static uint64_t cave_in(const struct inject_site *s, const struct inject_object 
 		if (!alone || !at)
 			continue;
 		at += from - (end - 1);
-		if (is_free(s->pid, at))
+		if (is_free(s->task, at, left))
 			return at;
 	}
 	return 0;
@@ -261,9 +262,12 @@ static uint64_t cave_in(const struct inject_site *s, const struct inject_object 
 
 static int find_cave(struct inject_site *s, struct err *e)
 {
-	for (size_t i = 0; i < s->maps->n && !s->cave; i++)
-		if (s->objects[i].img && s->objects[i].owner != CODE_UNKNOWN)
-			s->cave = cave_in(s, &s->objects[i]);
+	for (size_t i = 0; i < 2 * s->maps->n && !s->cave; i++) {
+		const struct inject_object *o = &s->objects[i % s->maps->n];
+
+		if (o->img && o->owner != CODE_UNKNOWN)
+			s->cave = cave_in(s, o, i >= s->maps->n);
+	}
 	return s->cave ? 0
 		       : err_set(e, -EOPNOTSUPP,
 				 "no library of process %d has %zu unused bytes behind its code",
@@ -282,7 +286,7 @@ static int read_maps(struct inject_site *s, struct err *e)
 	size_t len;
 	int err;
 
-	snprintf(proc, sizeof(proc), "/proc/%d", s->pid);
+	snprintf(proc, sizeof(proc), "/proc/%d", s->task);
 	err = proc_state__read_file(proc, "maps", &text, &len);
 	if (err)
 		return err_set(e, err, "%s/maps: %s", proc, strerror(-err));
@@ -309,6 +313,30 @@ static int read_maps(struct inject_site *s, struct err *e)
 	return 0;
 }
 
+/* Does a thread's state, as XSAVE writes it, fit into the area? */
+static int check_cpu(struct err *e)
+{
+	unsigned int a, b, c, d;
+
+	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) ||
+	    !__get_cpuid_count(0xd, 0, &a, &b, &c, &d))
+		return err_set(e, -EOPNOTSUPP, "this CPU has no XSAVE");
+	if (c > INJECT_XSAVE_MAX)
+		return err_set(e, -EOPNOTSUPP,
+			       "this CPU's threads have %u bytes of state: too much", c);
+	return 0;
+}
+
+static int find_task(struct inject_site *s, struct err *e)
+{
+	char proc[64];
+	int err = proc_state__live_task(s->pid, proc, sizeof(proc), e);
+
+	if (!err)
+		s->task = atoi(base_name(proc));
+	return err;
+}
+
 /* --- all of it ---------------------------------------------------------------------------------- */
 
 int inject_site__read(pid_t pid, struct inject_site **out, struct err *e)
@@ -319,6 +347,12 @@ int inject_site__read(pid_t pid, struct inject_site **out, struct err *e)
 	if (!s)
 		return err_set(e, -ENOMEM, "out of memory");
 	s->pid = pid;
+	err = check_cpu(e);
+	if (err)
+		goto out;
+	err = find_task(s, e);
+	if (err)
+		goto out;
 	err = proc_maps__read(pid, &s->maps, e);
 	if (err)
 		goto out;

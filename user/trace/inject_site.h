@@ -36,6 +36,7 @@ struct inject_object {
 
 struct inject_site {
 	pid_t pid;
+	pid_t task; /* a thread that lives: the first may have ended */
 	struct proc_maps *maps;
 	struct inject_object *objects;
 	struct inject_consts consts; /* but for `back` */

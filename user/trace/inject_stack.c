@@ -199,11 +199,11 @@ int inject_stack__new(const struct inject_site *s, struct inject_stack **out, st
 		return err_set(e, -ENOMEM, "out of memory");
 	st->site = s;
 	st->dwfl = dwfl_begin(&callbacks_);
-	if (!st->dwfl || dwfl_linux_proc_report(st->dwfl, s->pid) ||
+	if (!st->dwfl || dwfl_linux_proc_report(st->dwfl, s->task) ||
 	    dwfl_report_end(st->dwfl, NULL, NULL))
 		goto out;
 	dwfl_getmodules(st->dwfl, get_ready, (void *)(uintptr_t)s, 0);
-	if (dwfl_linux_proc_attach(st->dwfl, s->pid, true))
+	if (dwfl_linux_proc_attach(st->dwfl, s->task, true))
 		goto out;
 	*out = st;
 	return 0;

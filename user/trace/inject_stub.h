@@ -5,7 +5,7 @@
  *
  * The thread that is sent in saves all it has, blocks signals, maps an area of memory at the place
  * that it is told, calls pthread_create on a stack there, restores everything and goes on where it
- * was: it never loads anything. The new thread is an ordinary one of the target's; it makes two
+ * was: it never loads anything. If it gets no memory or no thread it leaves nothing. The new thread is an ordinary one of the target's; it makes two
  * memfds, waits until qbpf has filled them, opens the library, calls its function, closes the memfds,
  * unmaps the area and ends. It waits for qbpf with a limit and then undoes what it did.
  */
@@ -43,7 +43,7 @@ enum inject_step {
 struct inject_area {
 	uint64_t magic;	    /* it is mapped, and ours */
 	uint32_t left;	    /* enum inject_left */
-	int32_t create_err; /* of pthread_create */
+	int32_t create_err; /* of pthread_create; with one there is soon no area either */
 	uint32_t step;	    /* enum inject_step */
 	uint32_t go;	    /* enum inject_go, by qbpf */
 	int32_t ring_fd;    /* memfds, or -errno */

@@ -2,12 +2,9 @@
 /*
  * Stopping a thread where it can be sent; see inject_thread.h.
  *
- * SYSTEM CALLS. A thread that waits in one is taken out of it by the stop. What the kernel would do
- * when it goes on, make the call anew, is done by hand where the thread comes back by its own code:
- * the address is that of the syscall instruction, the call's number is in %rax. A few calls do not
- * wait for that: they fail with EINTR after a mere stop (signal(7): epoll_wait and others). The
- * program has done nothing to get that, so they are made anew as well, also where the thread is let
- * go after all.
+ * SYSTEM CALLS. A thread that waits in one is taken out of it by the stop, and makes it anew when it
+ * comes back by its own code (stopped_call.h), also where it is let go after all.
+ * Its time begins again then, so such a thread comes last if its wait has a limit.
  *
  * SIGNALS. A thread with one on its way is let go. One that comes while it is away waits until it is
  * back, and is taken before the call is made anew: as if it had come just before the call.
@@ -15,7 +12,6 @@
 #include "trace/inject_thread.h"
 
 #include <dirent.h>
-#include <elf.h>
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -25,7 +21,6 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,17 +28,12 @@
 #include "clock.h"
 #include "elf/proc_state.h"
 #include "log.h"
+#include "trace/stopped_call.h"
 
 #define ROUNDS	     60
 #define ROUND_MS     20
 #define TRIES_ROUND  16
 #define STOP_WAIT_NS 500000000ull
-
-/* In the kernel's include/linux/errno.h, seen by tracers alone. */
-#define ERESTARTSYS	      512
-#define ERESTARTNOINTR	      513
-#define ERESTARTNOHAND	      514
-#define ERESTART_RESTARTBLOCK 516
 
 #ifndef PTRACE_GET_RSEQ_CONFIGURATION
 #define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
@@ -51,10 +41,12 @@
 
 void inject__stage(enum inject_stage stage)
 {
-	const char *at = getenv("QBPF_TEST_DIE_AT");
+	const char *die = getenv("QBPF_TEST_DIE_AT"), *stop = getenv("QBPF_TEST_STOP_AT");
 
-	if (at && atoi(at) == (int)stage)
+	if (die && atoi(die) == (int)stage)
 		kill(getpid(), SIGKILL);
+	if (stop && atoi(stop) == (int)stage)
+		raise(SIGSTOP); /* here and now, not where another thread takes it */
 }
 
 /* --- candidates --------------------------------------------------------------------------------- */
@@ -63,6 +55,35 @@ struct candidate {
 	pid_t tid;
 	int rank; /* less is better; -1: none at all */
 };
+
+/* Of a line of /proc/PID/task/TID/syscall: a call of stop_interrupts() whose limit would begin anew. */
+static bool has_limit(const char *line)
+{
+	uint64_t arg[6] = {0};
+	int call;
+
+	if (sscanf(line, "%d 0x%lx 0x%lx 0x%lx 0x%lx 0x%lx 0x%lx", &call, &arg[0], &arg[1], &arg[2],
+		   &arg[3], &arg[4], &arg[5]) != 7)
+		return false;
+	switch (call) {
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+		return (int)arg[3] > 0;
+	case SYS_epoll_pwait2:
+	case SYS_semtimedop:
+		return arg[3] != 0;
+	case SYS_rt_sigtimedwait:
+		return arg[2] != 0;
+	case SYS_io_getevents:
+	case SYS_io_pgetevents:
+		return arg[4] != 0;
+	case SYS_io_uring_enter:
+		return arg[4] != 0 &&
+		       arg[5] > 8; /* more than a signal mask: struct getevents_arg */
+	default:
+		return false;
+	}
+}
 
 /*
  * A thread that waits is likely to be at a safe point, and least disturbed; the driver's own wait for
@@ -96,6 +117,8 @@ static int rank_of(pid_t pid, pid_t tid)
 		rank = !drivers;
 		break;
 	default:
+		if (has_limit(text))
+			rank = 4;
 		break;
 	}
 	free(text);
@@ -132,114 +155,23 @@ static size_t list_candidates(pid_t pid, struct candidate *c, size_t room)
 	return n;
 }
 
-/* --- registers ---------------------------------------------------------------------------------- */
-
-static int get_regs(pid_t tid, struct user_regs_struct *r)
-{
-	struct iovec v = {.iov_base = r, .iov_len = sizeof(*r)};
-
-	return ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &v) ? -errno : 0;
-}
-
-static int set_regs(pid_t tid, struct user_regs_struct *r)
-{
-	struct iovec v = {.iov_base = r, .iov_len = sizeof(*r)};
-
-	return ptrace(PTRACE_SETREGSET, tid, (void *)NT_PRSTATUS, &v) ? -errno : 0;
-}
-
-/* Calls that a mere stop ends with EINTR, and that have done nothing then. */
-static bool stop_interrupts(long call)
-{
-	switch (call) {
-	case SYS_epoll_wait:
-	case SYS_epoll_pwait:
-	case 441: /* epoll_pwait2 */
-	case SYS_semop:
-	case SYS_semtimedop:
-	case SYS_rt_sigtimedwait:
-	case SYS_io_getevents:
-	case 426: /* io_uring_enter */
-	case SYS_read:
-	case SYS_recvfrom:
-	case SYS_recvmsg:
-	case SYS_recvmmsg:
-	case SYS_accept:
-	case SYS_accept4:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static bool at_syscall(pid_t tid, uint64_t ip)
-{
-	errno = 0;
-	return (ptrace(PTRACE_PEEKTEXT, tid, (void *)(uintptr_t)(ip - 2), NULL) & 0xffff) ==
-		   0x050f &&
-	       !errno;
-}
-
-/*
- * Makes the interrupted call, if there is one, the thread's next instruction: *changed. False: it
- * cannot be told.
- */
-static bool restart_call(pid_t tid, struct user_regs_struct *r, bool *changed)
-{
-	long call = (long)r->orig_rax;
-
-	*changed = false;
-	if (call < 0)
-		return true;
-	switch (-(long)r->rax) {
-	case ERESTARTSYS:
-	case ERESTARTNOINTR:
-	case ERESTARTNOHAND:
-		r->rax = (unsigned long)call;
-		break;
-	case ERESTART_RESTARTBLOCK:
-		r->rax = SYS_restart_syscall;
-		break;
-	case EINTR:
-		if (!stop_interrupts(call))
-			return false;
-		r->rax = (unsigned long)call;
-		break;
-	default: /* it had just come to its end */
-		r->orig_rax = -1ul;
-		*changed = true;
-		return true;
-	}
-	if (!at_syscall(tid, r->rip))
-		return false;
-	r->rip -= 2;
-	r->orig_rax = -1ul;
-	*changed = true;
-	return true;
-}
-
 /* --- is this thread, now, one to be sent? ------------------------------------------------------- */
 
-static uint64_t hex_after(const char *text, const char *key)
+/* Each thread has its own. */
+static bool has_filter(pid_t pid, pid_t tid)
 {
-	const char *p = strstr(text, key);
-
-	return p ? strtoull(p + strlen(key), NULL, 16) : 0;
-}
-
-static const char *signals_pending(pid_t pid, pid_t tid)
-{
+	const char *key = "\nSeccomp:", *p;
 	char dir[64], *text = NULL;
-	uint64_t pending;
+	bool filter;
 	size_t len;
 
 	snprintf(dir, sizeof(dir), "/proc/%d/task/%d", pid, tid);
 	if (proc_state__read_file(dir, "status", &text, &len))
-		return "it is gone";
-	pending = (hex_after(text, "\nSigPnd:") | hex_after(text, "\nShdPnd:")) &
-		  ~hex_after(text, "\nSigBlk:");
+		return true;
+	p = strstr(text, key);
+	filter = p && strtoul(p + strlen(key), NULL, 10);
 	free(text);
-	return pending ? "a signal is on its way to it" : NULL;
+	return filter;
 }
 
 /* Inside a restartable sequence its place may not be left. */
@@ -264,7 +196,9 @@ static const char *unfit(const struct inject_site *s, struct inject_stack *st, p
 	const char *why = r->cs == 0x33 ? NULL : "it runs 32-bit code";
 
 	if (!why)
-		why = signals_pending(s->pid, tid);
+		why = stopped_call__signals(s->pid, tid);
+	if (!why && has_filter(s->pid, tid))
+		why = "it has a seccomp filter";
 	if (!why)
 		why = in_rseq(tid);
 	return why ? why : inject_stack__check(st, tid);
@@ -297,6 +231,22 @@ static int refused(pid_t pid, int err, struct err *e)
 	return -EPERM;
 }
 
+/*
+ * A thread that was killed meanwhile is ours to bury: until then an exec of the process's, which ends its
+ * other threads, cannot go on.
+ */
+static void let_go(pid_t tid)
+{
+	uint64_t until = now_ns() + STOP_WAIT_NS;
+	struct timespec pause = {.tv_nsec = 100000};
+	int status;
+
+	if (!ptrace(PTRACE_DETACH, tid, NULL, NULL) || errno != ESRCH)
+		return;
+	while (!waitpid(tid, &status, __WALL | WNOHANG) && now_ns() < until)
+		nanosleep(&pause, NULL);
+}
+
 /* 0: stopped by us; 1: it is gone, or stopped by another cause, and let go. */
 static int await_stop(pid_t tid, struct err *e)
 {
@@ -312,7 +262,7 @@ static int await_stop(pid_t tid, struct err *e)
 		if (got && status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) == SIGTRAP)
 			return 0;
 		if (got && status >> 16 == PTRACE_EVENT_STOP) {
-			ptrace(PTRACE_DETACH, tid, NULL, NULL);
+			let_go(tid);
 			return err_set(e, -EAGAIN, "it has been stopped (signal %d)",
 				       WSTOPSIG(status));
 		}
@@ -354,34 +304,50 @@ static int put_code(const struct inject_site *s, pid_t tid, bool all, uint64_t b
 	return poke(tid, s->cave + consts, &c, all ? sizeof(c) : sizeof(c.back));
 }
 
+/* Is in the cave what the thread is to run? */
+static bool has_code(const struct inject_site *s, pid_t tid, uint64_t back)
+{
+	size_t consts = INJECT_CODE_BYTES, len = INJECT_STUB_BYTES;
+	struct inject_consts c = s->consts;
+	uint8_t buf[4096];
+	struct iovec local = {.iov_base = buf, .iov_len = len};
+	struct iovec remote = {.iov_base = (void *)(uintptr_t)s->cave, .iov_len = len};
+
+	c.back = back;
+	return len <= sizeof(buf) &&
+	       process_vm_readv(tid, &local, 1, &remote, 1, 0) == (ssize_t)len &&
+	       !memcmp(buf, inject_stub_begin, consts) && !memcmp(buf + consts, &c, sizeof(c));
+}
+
 /* The stopped thread; 0: it was sent, 1: it was let go. */
 static int send_stopped(const struct inject_site *s, struct inject_stack *st, pid_t tid, bool all,
 			const char **why, struct err *e)
 {
 	struct user_regs_struct regs, at;
 	bool changed;
-	int err = get_regs(tid, &regs);
+	int err = stopped_regs__get(tid, &regs);
 
 	if (err)
 		return 1;
 	*why = unfit(s, st, tid, &regs);
 	at = regs;
-	if (!restart_call(tid, &at, &changed)) {
+	if (!stopped_call__restart(tid, &at, &changed)) {
 		changed = false;
 		*why = *why ? *why : "it is in a system call that cannot be made anew";
 	}
 	if (*why) {
-		/* As it would be had nobody looked: only the EINTR is our doing. */
-		if (changed && (long)regs.rax == -EINTR && stop_interrupts((long)regs.orig_rax) &&
-		    !signals_pending(s->pid, tid))
-			set_regs(tid, &at);
+		/* As it would be had nobody looked. */
+		stopped_call__mend(s->pid, tid);
 		return 1;
 	}
 	inject__stage(STAGE_CHECKED);
 	err = put_code(s, tid, all, at.rip);
+	/* Another program by now, at the same addresses, would have something else there. */
+	if (!err && !has_code(s, tid, at.rip))
+		err = -ESTALE;
 	at.rip = s->cave;
 	if (!err)
-		err = set_regs(tid, &at);
+		err = stopped_regs__set(tid, &at);
 	if (err)
 		return err_set(e, err, "thread %d cannot be sent: %s", tid, strerror(-err));
 	inject__stage(STAGE_SENT);
@@ -416,7 +382,7 @@ static int attempt(const struct inject_site *s, struct inject_stack *st, pid_t t
 	}
 	inject__stage(STAGE_STOPPED);
 	err = send_stopped(s, st, tid, all, why, e);
-	ptrace(PTRACE_DETACH, tid, NULL, NULL);
+	let_go(tid);
 	stopped = now_ns() - *since_ns;
 	hurry(false);
 	r->stopped_ns = stopped > r->stopped_ns ? stopped : r->stopped_ns;
@@ -437,20 +403,23 @@ int inject_thread__send(const struct inject_site *s, struct inject_stack *st, bo
 
 	for (int round = 0; round < ROUNDS; round++) {
 		size_t n = list_candidates(s->pid, c, sizeof(c) / sizeof(c[0]));
+		size_t from = (size_t)round * TRIES_ROUND;
 
 		if (!n && kill(s->pid, 0))
 			return err_set(e, -ESRCH, "process %d has ended", s->pid);
 		for (size_t i = 0; i < n && i < TRIES_ROUND; i++) {
+			/* In later rounds those that had no turn. */
+			pid_t tid = c[n > TRIES_ROUND ? (i + from) % n : i].tid;
 			int err;
 
 			one = NULL;
-			err = attempt(s, st, c[i].tid, all, r, since_ns, &one, e);
+			err = attempt(s, st, tid, all, r, since_ns, &one, e);
 			if (err <= 0) {
-				r->tid = c[i].tid;
+				r->tid = tid;
 				return err;
 			}
 			if (one) {
-				log_dbg("thread %d is left alone: %s", c[i].tid, one);
+				log_dbg("thread %d is left alone: %s", tid, one);
 				snprintf(last.text, sizeof(last.text), "%s", one);
 				why = last.text;
 			}

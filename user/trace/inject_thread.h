@@ -14,7 +14,7 @@
 int inject_thread__send(const struct inject_site *s, struct inject_stack *st, bool poke,
 			struct inject_report *r, uint64_t *since_ns, struct err *e);
 
-/* Kills qbpf at this stage, if the environment says so (QBPF_TEST_DIE_AT): for tests. */
+/* Kills or stops qbpf at this stage if QBPF_TEST_DIE_AT or QBPF_TEST_STOP_AT says so: for tests. */
 enum inject_stage {
 	STAGE_CODE = 1, /* the code is in its place */
 	STAGE_SEIZED,	/* a thread is ptraced */

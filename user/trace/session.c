@@ -423,14 +423,17 @@ int session__rescan(struct session *s, struct err *e)
 
 void session__stop_counting(struct session *s)
 {
+	/* First, so that no call of the API is without the span that it was in. */
+	if (s->o.agents && s->stream && !s->end_ns)
+		agents__stop(s->o.agents);
 	if (s->skel)
 		s->skel->data->counting = false;
 	if (s->end_ns)
 		return;
 	s->end_ns = now_ns();
 	session__stop_recording(s);
-	if (s->o.agents)
-		agents__stop(s->o.agents);
+	if (s->o.agents && s->stream)
+		gpu_feed__finish(agents__feed(s->o.agents));
 }
 
 bool session__disarms_slowly(const struct session *s)

@@ -78,6 +78,8 @@ int session__replan(struct session *s, const struct plan_process *now, struct er
 
 /* session_snapshot.c: what an empty span reads; 0: unknown. */
 uint64_t session__span_floor(const struct session *s, uint32_t id);
+/* Records of the GPU that the file lacks: exactly when it is closed, else as far as is known. */
+void session__fill_gpu_unheld(const struct session *s, struct snapshot *snap, bool closed);
 
 /* session_cuda.c: nothing is loaded, and nothing happens, until the plan has a function of CUDA. */
 bool session__plans_cuda(const struct session *s);

@@ -119,22 +119,69 @@ uint64_t session__span_floor(const struct session *s, uint32_t id)
 	return begin == PRICE_EMULATED ? s->price.floor_emulated_ns : s->price.floor_marker_ns;
 }
 
-/* What the GPU's agents have delivered, as a note. */
+static void fill_gpu_losses(struct snapshot *snap, const struct agents_sums *sums)
+{
+	memcpy(snap->gpu_lost[GPU_LOST_RING], sums->lost, sizeof(sums->lost));
+	snap->gpu_lost[GPU_LOST_CUPTI][0] = sums->dropped;
+	snap->gpu_lost[GPU_LOST_BUFFERS][0] = sums->discarded;
+	snap->gpu_lost[GPU_LOST_BROKEN][0] = sums->unreadable + sums->broken;
+}
+
+void session__fill_gpu_unheld(const struct session *s, struct snapshot *snap, bool closed)
+{
+	struct gpu_feed_counts n;
+
+	if (!s->o.agents || !s->stream || !s->o.record.path)
+		return;
+	gpu_feed__counts(agents__feed(s->o.agents), &n);
+	for (uint32_t t = 0; t < QBPF_RING_TYPES; t++)
+		snap->gpu_lost[GPU_LOST_DISK][t] =
+		    closed ? n.taken[t] - stream__gpu_held(s->stream, t) : n.refused[t];
+}
+
+/* Of a recording they are counted as such. */
+static int count_unseen(const struct session *s, const struct gpu_feed_counts *feed, uint64_t *n)
+{
+	size_t nspans = s->plan->nspans;
+	struct stream_count *counts;
+	int err;
+
+	*n = feed->spans_lost;
+	if (!s->stream || s->o.record.path)
+		return 0;
+	counts = calloc(nspans + 1, sizeof(*counts));
+	err = counts ? stream__counts(s->stream, counts, nspans) : -ENOMEM;
+	for (size_t i = 0; i <= nspans && !err; i++)
+		*n += counts[i].lost;
+	free(counts);
+	return err;
+}
+
+/* What the GPU's agents have delivered; in short as a note. */
 static int fill_agents(const struct session *s, struct snapshot *snap)
 {
+	struct gpu_feed_counts feed;
 	struct agents_sums sums;
 	char **notes;
+	int err;
 
 	if (!s->o.agents)
 		return 0;
 	agents__sums(s->o.agents, &sums);
 	if (!sums.begun)
 		return 0;
+	snap->gpu = gpu_feed__summary(agents__feed(s->o.agents));
+	gpu_feed__counts(agents__feed(s->o.agents), &feed);
+	fill_gpu_losses(snap, &sums);
+	session__fill_gpu_unheld(s, snap, false);
+	err = count_unseen(s, &feed, &snap->gpu_unseen);
+	if (err)
+		return err;
 	notes = realloc(snap->notes, (snap->nnotes + 1) * sizeof(*notes));
 	if (!notes)
 		return -ENOMEM;
 	snap->notes = notes;
-	notes[snap->nnotes] = agents_sums__text(&sums);
+	notes[snap->nnotes] = agents_sums__text(&sums, snap->gpu_unseen);
 	if (!notes[snap->nnotes])
 		return -ENOMEM;
 	snap->nnotes++;
