@@ -95,6 +95,17 @@ def until(what, fn, seconds=30):
         time.sleep(0.02)
 
 
+def threads(pid):
+    """Their names, sorted."""
+    names = []
+    for t in os.listdir(f"/proc/{pid}/task"):
+        try:
+            names.append(open(f"/proc/{pid}/task/{t}/comm").read().strip())
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # it ended in between
+    return sorted(names)
+
+
 def while_stopped(q):
     """Stops `qbpf run` until its program has ended."""
     q.p.send_signal(signal.SIGSTOP)

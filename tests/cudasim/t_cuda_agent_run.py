@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""qbpf run --cuda: the agent gets in with the program, and what it delivers is counted exactly.
-
-timeout: 240
-"""
+# timeout: 240
+"""qbpf run --cuda: the agent gets in with the program, and what it delivers is counted exactly."""
 
 import os
 import signal

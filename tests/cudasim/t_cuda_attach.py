@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""qbpf attach --cuda agent: in, at work, and out again, and the target never notices.
-
-timeout: 600
-"""
+# timeout: 600
+"""qbpf attach --cuda agent: in, at work, and out again, and the target never notices."""
 
 import os
 import re
@@ -13,7 +11,7 @@ import subprocess
 import time
 
 import agent_session as a
-from agent_session import until
+from agent_session import threads, until
 from harness import Failure, Qbpf, Skip, Workload, case, check, equal, summary
 
 TARGET = os.path.join(a.SIM, "inject_target")
@@ -44,10 +42,6 @@ def once(pid, *options, code=0, **kw):
     q = attach(pid, "-d", "0.05", *options, **kw)
     out = q.finish(code=code)
     return (summary(out) if out else None), q.err_text()
-
-
-def threads(pid):
-    return sorted(open(f"/proc/{pid}/task/{t}/comm").read().strip() for t in os.listdir(f"/proc/{pid}/task"))
 
 
 def areas(pid):

@@ -1,10 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# timeout: 400
 """The GPU live, with no file: summary, intervals, snapshots, the full-screen page, several processes
-and devices, and what the agent costs in probes: nothing.
-
-timeout: 400
-"""
+and devices, and what the agent costs in probes: nothing."""
 
 import json
 import os
@@ -59,7 +57,9 @@ def auto_streams_late():
     q = Qbpf("run", "--cuda", "auto", f"--json={doc}", "--", a.QUANT, "--ticks", "600", "--rate", "600",
              env=a.env(log))  # fmt: skip
     q.finish()
-    gpu = summary(open(doc).read())["gpu"]
+    doc = summary(open(doc).read())
+    gpu = doc["gpu"]
+    equal(kernels(gpu), 1200, f"kernels: {a.gpu_note(doc)}: {q.err_text()}")
     gpu_truth.check_all(gpu, gpu_truth.read(log))
     tick = {s["name"]: s for s in gpu["spans"]}["strategy:tick"]
     check(500 <= tick["count"] <= 600, f"ticks: {tick}")
@@ -160,6 +160,23 @@ def two_processes():
 
 
 @case
+def in_a_container():
+    "a process in a pid namespace of its own: its calls are joined to its spans all the same"
+    argv = ["unshare", "--pid", "--fork", "--mount-proc", a.QUANT, "--ticks", "400", "--rate", "200", "--wait"]
+    with Workload(argv, env=a.env()) as w:
+        pid = int(open(f"/proc/{w.pid}/task/{w.pid}/children").read())
+        check(f"\t{pid}\t1\n" in open(f"/proc/{pid}/status").read(), "its own namespace")
+        with Qbpf("attach", "-p", pid, "--cuda", "agent", "--json") as q:
+            q.wait_err("CUDA agent: on")
+            q.wait_ready()
+            w.go()
+            w.finish()
+            doc = summary(q.finish())
+    tick = {s["name"]: s for s in doc["gpu"]["spans"]}["strategy:tick"]
+    equal((tick["count"], tick["launches"]), (400, 800), "ticks, and their launches")
+
+
+@case
 def several_devices():
     "three devices: each has its own figures"
     doc, _, truth = run([a.TARGET, "devices:3", "devices:3", "sync"], sim="devices=3")
@@ -248,18 +265,16 @@ def no_trap_at_a_launch():
 def the_agent_leaves():
     "after qbpf: no thread of the agent, and what the target launches then is nobody's"
     with Workload([a.QUANT, "--seconds", "60", "--rate", "300", "--wait"], env=a.env()) as w:
-        for _ in range(3):
+        for turn in range(3):
             with Qbpf("attach", "-p", w.pid, "--cuda", "agent", "--json") as q:
                 q.wait_err("CUDA agent: on")
                 q.wait_ready()
-                if w.p.stdin and not _:
+                if not turn:
                     w.go()
-                names = lambda: {open(f"/proc/{w.pid}/task/{t}/comm").read().strip()
-                                 for t in os.listdir(f"/proc/{w.pid}/task")}  # fmt: skip
-                check("qbpf-cupti" in names(), f"the agent's thread: {names()}")
+                check("qbpf-cupti" in a.threads(w.pid), f"the agent's thread: {a.threads(w.pid)}")
                 time.sleep(0.5)
                 doc = summary(q.stop())
-            a.until("the agent's thread is gone", lambda: "qbpf-cupti" not in names())
+            a.until("the agent's thread is gone", lambda: "qbpf-cupti" not in a.threads(w.pid))
             check(kernels(doc["gpu"]) > 20, f"kernels: {doc['gpu']['kernels']}")
         w.p.send_signal(signal.SIGTERM)
         w.finish()

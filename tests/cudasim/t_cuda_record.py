@@ -1,10 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# timeout: 300
 """qbpf -o with the CUDA agent in: what the file holds of the GPU is what the simulator did, and the
-summary of the session says the same.
-
-timeout: 300
-"""
+summary of the session says the same."""
 
 import csv
 import json

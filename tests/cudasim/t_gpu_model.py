@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What `qbpf report` says of a GPU against what the simulator did: the agent's records, recorded.
-
-timeout: 300
-"""
+# timeout: 300
+"""What `qbpf report` says of a GPU against what the simulator did: the agent's records, recorded."""
 
 import json
 import os

@@ -33,6 +33,7 @@
 #define GPU_NAMES_MAX	(1u << 20)
 #define GPU_POINTS_MAX	(1u << 20)
 #define GPU_STARTS_MAX	1024
+#define GPU_CALLERS_MAX 65536
 #define GPU_DEPTH_MAX	64 /* spans around a call that it counts for */
 
 /* A kernel, copy, memset, or a graph's launch as a whole. */
@@ -226,6 +227,8 @@ static inline int gpu_add(struct dist **d, struct dist_pool *p, uint64_t ns)
 
 /* gpu_clock.c: times of what waits become CLOCK_MONOTONIC. */
 void gpu_clock__convert(struct gpu *g);
+/* All that waits is younger than this: readings of clocks before it are of no use any more. */
+void gpu_clock__forget(struct gpu *g, uint64_t ns);
 /* Which of the processes that had this ring one after the other. */
 uint32_t gpu_clock__generation(const struct gpu *g, uint32_t ring, uint64_t ns);
 

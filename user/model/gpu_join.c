@@ -316,6 +316,11 @@ static int note_caller(struct gpu *g, const struct gpu_api *c)
 	uint64_t key = gpu_thread_key(c->tgid, c->tid);
 	uint32_t at = id_map__get(&g->caller_at, key);
 
+	/* So many have come and gone that those of now are a small part. */
+	if (at == ID_MAP_NONE && g->ncallers >= GPU_CALLERS_MAX) {
+		id_map__clear(&g->caller_at);
+		g->ncallers = 0;
+	}
 	if (at == ID_MAP_NONE) {
 		at = (uint32_t)g->ncallers;
 		if (gpu_grow(&g->caller_ns, at, &g->callers_cap, sizeof(*g->caller_ns)) ||
@@ -453,6 +458,7 @@ static int settle(struct gpu *g, uint64_t to_ns, bool final)
 		err = drop_settled(&j);
 		if (to_ns > g->settled_ns)
 			g->settled_ns = to_ns;
+		gpu_clock__forget(g, g->settled_ns);
 	}
 out:
 	free(j.by_id);

@@ -207,8 +207,13 @@ static int append(struct agents *a, struct ring_reader *ring, pid_t pid, size_t 
 	if (bigger) {
 		a->sources = bigger;
 		*at = a->n;
-		bigger[a->n++] = (struct source){
-		    .ring = ring, .pid = pid, .records = {.ring = ring, .number = (uint32_t)*at}};
+		bigger[a->n] = (struct source){.ring = ring, .pid = pid};
+		bigger[a->n].records = (struct gpu_source){
+		    .ring = ring,
+		    .number = (uint32_t)*at,
+		    .ns = pid ? ns_threads__new(pid) : NULL,
+		};
+		a->n++;
 	}
 	pthread_mutex_unlock(&a->lock);
 	return bigger ? 0 : err_set(e, -ENOMEM, "out of memory");

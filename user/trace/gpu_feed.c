@@ -18,8 +18,9 @@
  * The agent hands over every 100 ms, but not before the kernels around it are done: what is younger than
  * this may lack something that is still to come, and is in no figure yet.
  */
-#define LAG_NS 1000000000ull
-#define SLICE  4096 /* items between two chances for whoever wants the sums */
+#define LAG_NS	    1000000000ull
+#define THREADS_MAX 65536
+#define SLICE	    4096 /* items between two chances for whoever wants the sums */
 
 struct gpu_feed {
 	struct gpu_queue *queue;
@@ -82,6 +83,15 @@ struct gpu_queue *gpu_feed__queue(struct gpu_feed *f)
 
 /* --- to the model ------------------------------------------------------------------------------- */
 
+/* The first one ends it. With the lock. */
+static void note_fault(struct gpu_feed *f, int err)
+{
+	if (!err || f->fault)
+		return;
+	f->fault = err;
+	log_warn("no more figures of the GPU: %s", strerror(-err));
+}
+
 static int add_span(struct gpu_feed *f, const struct gpu_host_span *s)
 {
 	struct event ev = {
@@ -95,6 +105,11 @@ static int add_span(struct gpu_feed *f, const struct gpu_host_span *s)
 	int err = 0;
 
 	ev.thread = id_map__get(&f->threads, key);
+	/* The model goes by tid, not by place: places are used again. */
+	if (ev.thread == ID_MAP_NONE && f->nthreads == THREADS_MAX) {
+		id_map__clear(&f->threads);
+		f->nthreads = 0;
+	}
 	if (ev.thread == ID_MAP_NONE) {
 		ev.thread = f->nthreads;
 		err = gpu__thread(f->model, ev.thread, s->tgid, s->tid);
@@ -124,10 +139,7 @@ static void to_model(struct gpu_feed *f, const struct gpu_item *item)
 	default:
 		break;
 	}
-	if (!err)
-		return;
-	f->fault = err;
-	log_warn("no more figures of the GPU: %s", strerror(-err));
+	note_fault(f, err);
 }
 
 /* --- to the file -------------------------------------------------------------------------------- */
@@ -232,7 +244,7 @@ void gpu_feed__span_name(struct gpu_feed *f, const char *name)
 {
 	pthread_mutex_lock(&f->lock);
 	if (!f->fault)
-		f->fault = gpu__span_name(f->model, ++f->nspan_names, name);
+		note_fault(f, gpu__span_name(f->model, ++f->nspan_names, name));
 	pthread_mutex_unlock(&f->lock);
 }
 
@@ -252,7 +264,7 @@ void gpu_feed__finish(struct gpu_feed *f)
 	take_batch(f, 0);
 	f->finished = true;
 	if (!f->fault)
-		f->fault = gpu__finish(f->model);
+		note_fault(f, gpu__finish(f->model));
 }
 
 struct gpu_summary *gpu_feed__summary(struct gpu_feed *f)
@@ -261,7 +273,7 @@ struct gpu_summary *gpu_feed__summary(struct gpu_feed *f)
 
 	pthread_mutex_lock(&f->lock);
 	if (!f->fault && !f->finished && f->seen_ns > LAG_NS)
-		f->fault = gpu__settle(f->model, f->seen_ns - LAG_NS);
+		note_fault(f, gpu__settle(f->model, f->seen_ns - LAG_NS));
 	if (!gpu__empty(f->model))
 		s = gpu__summary(f->model);
 	pthread_mutex_unlock(&f->lock);

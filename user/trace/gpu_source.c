@@ -9,6 +9,7 @@
 
 /* A ring's strings begin at multiples of 8 bytes and take 256 MiB at most. */
 #define IDS_MAX (1u << 25)
+#define NOBODY	(1u << 31) /* no tid is so great */
 #define NO_NAME UINT32_MAX /* in ids: asked for, and there is none */
 
 struct polling {
@@ -19,6 +20,8 @@ struct polling {
 
 void gpu_source__clear(struct gpu_source *s)
 {
+	ns_threads__free(s->ns);
+	s->ns = NULL;
 	free(s->ids);
 	s->ids = NULL;
 	s->nids = 0;
@@ -57,6 +60,15 @@ static uint32_t name_of(const struct polling *p, uint32_t id)
 	return s->ids[id] = ++p->names->n;
 }
 
+/* One that nobody knows here is nobody's: in no span. */
+static void translate_thread(struct ns_threads *ns, struct qbpf_ring_call *c)
+{
+	uint32_t tid = ns_threads__tid(ns, c->tid);
+
+	c->tgid = ns_threads__tgid(ns);
+	c->tid = tid ? tid : c->tid | NOBODY;
+}
+
 static int on_record(void *ctx, const struct qbpf_ring_record *rec)
 {
 	const struct polling *p = ctx;
@@ -76,6 +88,8 @@ static int on_record(void *ctx, const struct qbpf_ring_record *rec)
 		break;
 	case QBPF_RING_CALL:
 		r.call.name = name_of(p, r.call.name);
+		if (p->s->ns)
+			translate_thread(p->s->ns, &r.call);
 		break;
 	case QBPF_RING_DEVICE:
 		r.device.name = name_of(p, r.device.name);
@@ -130,4 +144,6 @@ void gpu_source__tell_losses(struct gpu_source *s, struct gpu_queue *q, uint64_t
 	row.reason = GPU_LOST_BROKEN;
 	tell(s, q, row, st.unknown_types + st.broken + st.bad_lanes, &s->unreadable);
 	s->told_ns = now_ns;
+	if (s->ns)
+		ns_threads__look(s->ns);
 }

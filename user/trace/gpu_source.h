@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * One agent's ring as a source of items for a gpu_queue: its string ids become names that count from 1
- * over all rings, and what it lost is told as it grows. One thread at a time.
+ * over all rings, its thread ids are those that we see, and what it lost is told as it grows. One thread
+ * at a time.
  */
 #ifndef QBPF_TRACE_GPU_SOURCE_H
 #define QBPF_TRACE_GPU_SOURCE_H
 
 #include "file/ring_reader.h"
 #include "trace/gpu_queue.h"
+#include "trace/ns_threads.h"
 
 /* What several rings have in common. */
 struct gpu_names {
@@ -17,6 +19,7 @@ struct gpu_names {
 struct gpu_source {
 	struct ring_reader *ring; /* borrowed */
 	uint32_t number;	  /* which ring, 0 .. */
+	struct ns_threads *ns;	  /* of the process; NULL: it sees the ids that we see. Its own */
 	uint32_t *ids;		  /* by id of the ring: the name's; 0: not asked for yet */
 	uint32_t nids;
 	uint64_t drops_told; /* by DROPPED records */
