@@ -20,6 +20,7 @@ PROGRAM = os.path.join(BUILD, "gpu-check", "gpu_check.sim")
 CUDA = os.environ.get("CUDA_HOME") or "/usr/local/cuda"
 PARTS = ("plain", "agent", "run", "attach", "uprobe", "static", "overhead")
 SIM = {"LD_LIBRARY_PATH": a.SIM, "CUDASIM_KERNELS": "k_spin=arg0,k_block=arg0,k_cold=arg0,k_node=arg0"}
+built = False
 
 
 def run(argv, code, **env):
@@ -34,9 +35,11 @@ def script(*words, code=0, **env):
 
 
 def checks(only, *words, code=0, build=BUILD, before=(), **env):
-    """Without building anything."""
-    if not os.path.exists(PROGRAM):
+    """By themselves; what they need is built once."""
+    global built
+    if not built:
         script("--sim", "--only", "plain")
+        built = True
     argv = [*before, sys.executable, CHECKS, "--build", build, "--program", PROGRAM, "--only", only, *words]
     return run(argv, code, **{**SIM, **env})
 
