@@ -66,7 +66,7 @@ static void look_at(struct libraries *l, const char *path)
 	dlclose(handle);
 }
 
-/* One line of /proc/self/maps; `last` is the path of the line before. */
+/* One line of the memory map; `last` is the path of the line before. */
 static void look_at_line(struct libraries *l, char *line, char *last)
 {
 	static const char gone[] = " (deleted)";
@@ -90,7 +90,8 @@ static void find_libraries(struct libraries *l)
 	char buf[4096], last[PATH_BYTES] = "", *line, *end;
 	size_t have = 0;
 	ssize_t got;
-	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	/* Not /proc/self: of a process whose first thread has ended that shows nothing. */
+	int fd = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
 
 	memset(l, 0, sizeof(*l));
 	if (fd < 0)

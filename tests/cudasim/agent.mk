@@ -7,7 +7,7 @@ $(BUILD)/tests/ring_dump: tests/tools/ring_dump.c $(BUILD)/libfile.a
 	$(Q)$(CC) $(CPPFLAGS) $(BASE_CFLAGS) -MMD -MP -MF $@.d $< $(BUILD)/libfile.a $(libs_file) -o $@
 
 # Programs that know CUDA by its runtime alone, so that they run on the real one, too.
-$(SIM_OUT)/agent_target $(SIM_OUT)/inject_target: $(SIM_OUT)/%: tests/cudasim/%.c $(SIM_LIBS)
+$(SIM_OUT)/agent_target $(SIM_OUT)/inject_target $(SIM_OUT)/attack_target: $(SIM_OUT)/%: tests/cudasim/%.c $(SIM_LIBS)
 	@mkdir -p $(@D)
 	@echo "  CC    $@"
 	$(Q)$(CC) -isystem $(CUDA_HOME)/include -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -rdynamic \
@@ -25,4 +25,4 @@ $(SIM_OUT)/agent_parts $(SIM_OUT)/agent_parts_tsan: $(PARTS_SRC) user/file/ring_
 		$(if $(filter %_tsan,$@),-fsanitize=thread,$(SAN)) $(PARTS_SRC) -lcmocka -pthread -o $@
 
 AGENT_TESTS := $(if $(CUDA_HEADERS),$(BUILD)/tests/ring_dump $(addprefix $(SIM_OUT)/, \
-	agent_target inject_target agent_parts agent_parts_tsan))
+	agent_target inject_target attack_target agent_parts agent_parts_tsan))

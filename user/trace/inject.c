@@ -38,7 +38,6 @@ struct injection {
 	int err;
 	struct inject_site *site;
 	struct inject_stack *stack;
-	int mem; /* /proc/PID/mem: of the program that runs now, and of no later one */
 	bool code_by_mem;
 	bool sent, started;
 	uint64_t since_ns;
@@ -117,14 +116,6 @@ static bool is_out(const struct injection *in)
 	return out;
 }
 
-/* Has the process ended, or started another program, since the beginning? */
-static bool is_gone(const struct injection *in)
-{
-	char byte;
-
-	return in->mem >= 0 && !pread(in->mem, &byte, 1, (off_t)in->site->cave);
-}
-
 /* For people. */
 static const char *area_fault(int err)
 {
@@ -154,7 +145,7 @@ static int area_await(const struct injection *in, struct inject_area *a, uint64_
 		int err = area_read(in, a);
 		bool late = now_ns() - from > limit_ns;
 
-		if (err && is_gone(in))
+		if (err && inject_site__is_gone(in->site))
 			return -ESRCH;
 		if (err && err != -ENOENT)
 			return err;
@@ -222,13 +213,13 @@ static int put_code(struct injection *in)
 	size_t consts = INJECT_CODE_BYTES;
 	uint64_t at = in->site->cave;
 
-	if (is_gone(in))
+	if (inject_site__is_gone(in->site))
 		return err_set(in->e, -ESRCH, "process %d: %s", in->pid, area_fault(-ESRCH));
 
 	in->code_by_mem =
-	    pwrite(in->mem, inject_stub_begin, consts, (off_t)at) == (ssize_t)consts &&
-	    pwrite(in->mem, &in->site->consts, sizeof(in->site->consts), (off_t)(at + consts)) ==
-		(ssize_t)sizeof(in->site->consts);
+	    pwrite(in->site->mem, inject_stub_begin, consts, (off_t)at) == (ssize_t)consts &&
+	    pwrite(in->site->mem, &in->site->consts, sizeof(in->site->consts),
+		   (off_t)(at + consts)) == (ssize_t)sizeof(in->site->consts);
 	if (!in->code_by_mem)
 		log_dbg("/proc/%d/mem: %s: by ptrace then", in->pid, strerror(errno));
 	inject__stage(STAGE_CODE);
@@ -299,11 +290,11 @@ static bool sees_agent(const struct injection *in)
 	struct stat here, there, process;
 	char path[64 + 512];
 
-	snprintf(path, sizeof(path), "/proc/%d", in->pid);
+	snprintf(path, sizeof(path), "/proc/%d", in->site->task);
 	if (stat(path, &process) || (process.st_uid && process.st_uid != geteuid()) ||
 	    strlen(in->agent) >= sizeof(((struct inject_area *)0)->path))
 		return false;
-	snprintf(path, sizeof(path), "/proc/%d/root%s", in->pid, in->agent);
+	snprintf(path, sizeof(path), "/proc/%d/root%s", in->site->task, in->agent);
 	return !stat(in->agent, &here) && !stat(path, &there) && here.st_dev == there.st_dev &&
 	       here.st_ino == there.st_ino;
 }
@@ -330,7 +321,10 @@ static int copy_agent(const struct injection *in, int lib_fd)
 	return err;
 }
 
-/* What it is to open: what is there already, the file, or a copy of it. */
+/*
+ * What it is to open: what is there already, the file, or a copy of it. /proc/self would be its first
+ * thread, which may have ended.
+ */
 static int name_library(const struct injection *in, const struct inject_area *a)
 {
 	char path[sizeof(a->path)] = "";
@@ -341,7 +335,7 @@ static int name_library(const struct injection *in, const struct inject_area *a)
 	} else if (sees_agent(in)) {
 		snprintf(path, sizeof(path), "%s", in->agent);
 	} else {
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", a->lib_fd);
+		snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", a->lib_fd);
 		err = copy_agent(in, a->lib_fd);
 	}
 	if (!err)
@@ -364,7 +358,7 @@ static int make_ring(struct injection *in, const struct inject_area *a)
 	if (err)
 		return err;
 	in->has_ring = true;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", a->ring_fd);
+	snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", a->ring_fd);
 	err = area_write(in, offsetof(struct inject_area, ring), path, sizeof(path));
 	return err ? err_set(in->e, err, "process %d: %s", in->pid, strerror(-err)) : 0;
 }
@@ -478,7 +472,7 @@ static void take_code_away(struct injection *in)
 	if (!in->code_by_mem || (in->sent && !in->started))
 		return;
 	area_set(in, offsetof(struct inject_area, seen), 1);
-	while (in->sent && !is_gone(in)) {
+	while (in->sent && !inject_site__is_gone(in->site)) {
 		int err = area_read(in, &a);
 
 		if (!err && a.tid)
@@ -489,7 +483,7 @@ static void take_code_away(struct injection *in)
 			return;
 		nanosleep(&pause, NULL);
 	}
-	if (pwrite(in->mem, zeros, INJECT_STUB_BYTES, (off_t)in->site->cave) < 0)
+	if (pwrite(in->site->mem, zeros, INJECT_STUB_BYTES, (off_t)in->site->cave) < 0)
 		log_dbg("/proc/%d/mem: %s", in->pid, strerror(errno));
 	inject__stage(STAGE_CLEAN);
 }
@@ -502,28 +496,10 @@ static void roll_back(struct injection *in)
 		agents__drop(in->agents, in->ring);
 }
 
-static int open_memory(struct injection *in)
-{
-	char proc[64], path[80];
-	int err = proc_state__live_task(in->pid, proc, sizeof(proc), in->e);
-
-	if (err)
-		return err;
-	snprintf(path, sizeof(path), "%s/mem", proc);
-	in->mem = open(path, O_RDWR | O_CLOEXEC);
-	if (in->mem < 0)
-		log_dbg("%s: %s", path, strerror(errno));
-	return 0;
-}
-
 static int inject(struct injection *in)
 {
 	int err = check_process(in);
 
-	if (err)
-		return err;
-	/* First of all: what is found in one program must not be done to the next. */
-	err = open_memory(in);
 	if (err)
 		return err;
 	err = inject_site__read(in->pid, &in->site, in->e);
@@ -547,6 +523,8 @@ static int inject(struct injection *in)
 	if (err)
 		roll_back(in);
 	take_code_away(in);
+	if (err && inject_site__is_gone(in->site)) /* whatever it was that then failed */
+		err_set(in->e, err, "process %d: %s", in->pid, area_fault(-ESRCH));
 	return err;
 }
 
@@ -561,8 +539,7 @@ static void *run(void *arg)
 int inject__agent(pid_t pid, const char *agent, struct agents *a, struct inject_report *out,
 		  struct err *e)
 {
-	struct injection in = {
-	    .pid = pid, .agent = agent, .agents = a, .report = out, .e = e, .mem = -1};
+	struct injection in = {.pid = pid, .agent = agent, .agents = a, .report = out, .e = e};
 	pthread_t thread;
 	int err;
 
@@ -572,8 +549,6 @@ int inject__agent(pid_t pid, const char *agent, struct agents *a, struct inject_
 	if (err)
 		return err_set(e, err, "cannot start a thread: %s", strerror(-err));
 	pthread_join(thread, NULL);
-	if (in.mem >= 0)
-		close(in.mem);
 	inject_stack__free(in.stack);
 	inject_site__free(in.site);
 	return in.err;

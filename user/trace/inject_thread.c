@@ -66,8 +66,8 @@ void inject__stage(enum inject_stage stage)
 
 	if (die && atoi(die) == (int)stage)
 		kill(getpid(), SIGKILL);
-	if (stop && atoi(stop) == (int)stage)
-		kill(getpid(), SIGSTOP);
+	if (stop && atoi(stop) == (int)stage && !unsetenv("QBPF_TEST_STOP_AT"))
+		raise(SIGSTOP); /* here and now, not where another thread takes it */
 }
 
 /* --- candidates --------------------------------------------------------------------------------- */
@@ -362,6 +362,22 @@ static int refused(pid_t pid, int err, struct err *e)
 	return -EPERM;
 }
 
+/*
+ * A thread that was killed meanwhile is ours to bury: until then an exec of the process's, which ends its
+ * other threads, cannot go on.
+ */
+static void let_go(pid_t tid)
+{
+	uint64_t until = now_ns() + STOP_WAIT_NS;
+	struct timespec pause = {.tv_nsec = 100000};
+	int status;
+
+	if (!ptrace(PTRACE_DETACH, tid, NULL, NULL) || errno != ESRCH)
+		return;
+	while (!waitpid(tid, &status, __WALL | WNOHANG) && now_ns() < until)
+		nanosleep(&pause, NULL);
+}
+
 /* 0: stopped by us; 1: it is gone, or stopped by another cause, and let go. */
 static int await_stop(pid_t tid, struct err *e)
 {
@@ -377,7 +393,7 @@ static int await_stop(pid_t tid, struct err *e)
 		if (got && status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) == SIGTRAP)
 			return 0;
 		if (got && status >> 16 == PTRACE_EVENT_STOP) {
-			ptrace(PTRACE_DETACH, tid, NULL, NULL);
+			let_go(tid);
 			return err_set(e, -EAGAIN, "it has been stopped (signal %d)",
 				       WSTOPSIG(status));
 		}
@@ -499,7 +515,7 @@ static int attempt(const struct inject_site *s, struct inject_stack *st, pid_t t
 	}
 	inject__stage(STAGE_STOPPED);
 	err = send_stopped(s, st, tid, all, why, e);
-	ptrace(PTRACE_DETACH, tid, NULL, NULL);
+	let_go(tid);
 	stopped = now_ns() - *since_ns;
 	hurry(false);
 	r->stopped_ns = stopped > r->stopped_ns ? stopped : r->stopped_ns;
@@ -522,14 +538,14 @@ int inject_thread__send(const struct inject_site *s, struct inject_stack *st, bo
 		size_t n = list_candidates(s->pid, c, sizeof(c) / sizeof(c[0]));
 		size_t from = (size_t)round * TRIES_ROUND;
 
-		if (!n && kill(s->pid, 0))
-			return err_set(e, -ESRCH, "process %d has ended", s->pid);
 		for (size_t i = 0; i < n && i < TRIES_ROUND; i++) {
 			/* In later rounds those that had no turn. */
 			pid_t tid = c[n > TRIES_ROUND ? (i + from) % n : i].tid;
 			int err;
 
 			one = NULL;
+			if (inject_site__is_gone(s))
+				return err_set(e, -ESRCH, "process %d has ended", s->pid);
 			err = attempt(s, st, tid, all, r, since_ns, &one, e);
 			if (err <= 0) {
 				r->tid = tid;

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What the tests of `qbpf attach --cuda agent` share: a target, an attach, and what it may not leave."""
+
+import os
+import re
+import time
+
+from harness import Qbpf, Workload, check, equal, summary
+
+LINE = re.compile(r"thread (\d+) was stopped for ([\d.]+) ms and back at its work after ([\d.]+) ms")
+STAGES = 11
+
+
+class Target(Workload):
+    def end(self, timeout=60):
+        """Ends it; fails when a thread of it was disturbed."""
+        self.p.stdin.close()
+        self.p.stdin = None
+        counts = self.finish(timeout)
+        equal(counts["disturbed"], 0, f"disturbances: {self.err}")
+        return counts
+
+
+def attach(pid, *options, mode="agent", **kw):
+    return Qbpf("attach", "-p", pid, "--cuda", mode, "--json", *options, **kw)
+
+
+def once(pid, *options, code=0, **kw):
+    q = attach(pid, "-d", "0.05", *options, **kw)
+    out = q.finish(code=code)
+    return (summary(out) if out else None), q.err_text()
+
+
+def threads(pid):
+    return sorted(open(f"/proc/{pid}/task/{t}/comm").read().strip() for t in os.listdir(f"/proc/{pid}/task"))
+
+
+def areas(pid):
+    """What an injection maps; the file of the agent stays."""
+    return sum("/memfd:" in line for line in open(f"/proc/{pid}/maps"))
+
+
+def files(pid):
+    return sorted(os.readlink(f"/proc/{pid}/fd/{f}") for f in os.listdir(f"/proc/{pid}/fd"))
+
+
+def until(what, fn, seconds=15):
+    end = time.monotonic() + seconds
+    while not fn():
+        check(time.monotonic() < end, what)
+        time.sleep(0.02)
+
+
+def nothing_left(pid, before):
+    until(f"no thread is left behind: {threads(pid)}", lambda: threads(pid) == before[0])
+    until(f"no file is left open: {files(pid)} {before[1]}", lambda: files(pid) == before[1])
+    equal(areas(pid), 0, "memfds mapped")
