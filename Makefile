@@ -17,7 +17,7 @@ VERSION	:= 0.1.0
 
 WARN	:= -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wformat=2
 CFLAGS	?= -O2 -g
-CPPFLAGS += -D_GNU_SOURCE -DQBPF_VERSION=\"$(VERSION)\" -Iinclude -Iuser -I$(BUILD)/gen -I$(BUILD)/skel
+CPPFLAGS += -D_GNU_SOURCE -DQBPF_VERSION=\"$(VERSION)\" -I. -Iinclude -Iuser -I$(BUILD)/gen -I$(BUILD)/skel
 BASE_CFLAGS = -std=gnu11 $(WARN) -fno-omit-frame-pointer $(CFLAGS)
 LDLIBS_ELF  = -lelf -ldw -llzma -lcapstone -liberty
 LDLIBS_FILE = -lzstd -lz
@@ -241,10 +241,14 @@ check:
 
 # --- conveniences -------------------------------------------------------------------------------
 
-.PHONY: demo bench check-kernels lint format install clean help
+.PHONY: demo demo-gpu bench check-kernels lint format install clean help
 demo: setup
 	$(MAKE) -j$$(nproc) all $(BUILD)/tests/w_strategy
 	BUILD=$(BUILD) scripts/demo.sh
+
+demo-gpu: setup
+	$(MAKE) -j$$(nproc) all cudasim
+	BUILD=$(BUILD) scripts/demo-gpu.sh
 
 bench:
 	@scripts/setup.sh --tests
@@ -263,7 +267,7 @@ lint:
 	@clang-format --dry-run --Werror $(C_FILES)
 	@cppcheck --quiet --error-exitcode=1 --inline-suppr --enable=warning,portability \
 		--suppress=missingIncludeSystem '-DLIBBPF_OPTS(t,n,...)=struct t n = {0}' \
-		-Iinclude -Iuser user
+		-I. -Iinclude -Iuser user
 	@command -v shellcheck >/dev/null && shellcheck scripts/*.sh tests/kernels/*.sh .ci/run || true
 
 install: all
@@ -283,6 +287,7 @@ help:
 	@echo 'all            the qbpf command in $(BUILD)/'
 	@echo 'setup          install what building and testing need (root)'
 	@echo 'demo           set up, build, trace a demo strategy for a few seconds (root)'
+	@echo 'demo-gpu       the same on a simulated GPU: a flaw, its cost, and the repaired program (root)'
 	@echo 'check          set up, build and run all tests (root)'
 	@echo 'unit           the tests that need no root'
 	@echo 'check-kernels  boot 6.1 and 6.12 under emulation and run the BPF tests there'

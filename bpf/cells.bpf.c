@@ -238,3 +238,9 @@ __noinline int value_add_f64(__u32 span, __u64 bits)
 		count_span(span, hist_overflow);
 	return 0;
 }
+
+/* To a histogram that is no span's own, QBPF_CUDA_BYTES(). 0: there was no room. */
+__noinline int bytes_add(__u32 key, __u64 bytes)
+{
+	return hist_add(key, bytes, 0);
+}

@@ -25,6 +25,7 @@ int span_add(__u32 span, __u32 node, __u64 ns, __u64 child_ns);
 int instant_add(__u32 span, __u32 node);
 int value_add(__u32 span, __u64 magnitude, __u32 sign);
 int value_add_f64(__u32 span, __u64 bits);
+int bytes_add(__u32 key, __u64 bytes);
 
 static __always_inline __u32 node_of(__u32 parent, __u32 span)
 {

@@ -44,6 +44,9 @@ int frames_purge_marker(struct qbpf_thread *t, __u64 sp, __u64 ip);
 int frames_restart(struct qbpf_thread *t, __u64 cookie, __u64 sp);
 int frames_find_marker(struct qbpf_thread *t, __u32 span, __u64 sp);
 int frames_find_function(struct qbpf_thread *t, __u32 span, __u64 slot);
+/* spans.bpf.c */
+int function_enter(__u64 cookie, __u64 slot);
+int function_leave(__u32 span, __u64 slot, __u64 now_ns);
 
 static __always_inline struct qbpf_frame *frame_at(struct qbpf_thread *t, __u32 i)
 {
@@ -172,7 +175,7 @@ static __always_inline void close_frame(struct qbpf_thread *t, __u32 i, __u64 no
 		t->depth = i;
 	}
 	span_add(span, node, ns, child_ns);
-	if (cfg_stream) {
+	if (cfg_stream || (cfg_spans && spans_wanted)) {
 		struct qbpf_record r = {
 		    .type = outlives ? QBPF_RECORD_ASIDE : QBPF_RECORD_SPAN,
 		    .depth = i,

@@ -12,12 +12,14 @@ const volatile bool cfg_stream = false;
 const volatile __u64 cfg_stream_wake = 0;
 const volatile __u32 cfg_sample = 0;
 const volatile bool cfg_slow = false;
+const volatile bool cfg_spans = false;
 
 volatile bool counting = true;
 volatile __u32 generation = 0;
 
 __u64 stat_notices_lost = 0;
 
+volatile bool spans_wanted = false;
 volatile bool stream_woken = false;
 __u64 stat_stream_wakeups = 0;
 

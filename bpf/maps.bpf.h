@@ -140,4 +140,11 @@ static __always_inline bool is_target(__u32 tgid)
 	return bpf_map_lookup_elem(&targets, &tgid) != NULL;
 }
 
+/* A hit that is not to be looked at: nothing of it is counted. */
+static __always_inline bool not_ours(__u32 span)
+{
+	return !counting || is_retired(span) ||
+	       (cfg_filter_tgid && !is_target(bpf_get_current_pid_tgid() >> 32));
+}
+
 #endif

@@ -7,13 +7,6 @@
 #include "args.bpf.h"
 #include "task.bpf.h"
 
-/* A hit that is not to be looked at: nothing of it is counted. */
-static __always_inline bool not_ours(__u32 span)
-{
-	return !counting || is_retired(span) ||
-	       (cfg_filter_tgid && !is_target(bpf_get_current_pid_tgid() >> 32));
-}
-
 static __always_inline int begin_marker(struct pt_regs *ctx, __u64 cookie)
 {
 	struct qbpf_thread *t = thread_get(BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -168,6 +161,17 @@ static __always_inline int leave_function(__u32 span, __u64 slot, __u64 now_ns)
 orphan:
 	count_span(span, orphan_ends);
 	return 0;
+}
+
+/* The same for the programs of cuda.bpf.c: verified once. */
+__noinline int function_enter(__u64 cookie, __u64 slot)
+{
+	return enter_function(cookie, slot);
+}
+
+__noinline int function_leave(__u32 span, __u64 slot, __u64 now_ns)
+{
+	return leave_function(span, slot, now_ns);
 }
 
 /*

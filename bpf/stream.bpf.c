@@ -187,7 +187,7 @@ __noinline int stream_add(struct qbpf_thread *t, struct qbpf_record *r, __u32 ma
 {
 	__u64 id;
 
-	if (!cfg_stream || !r)
+	if ((!cfg_stream && !cfg_spans) || !r)
 		return 0;
 	if (!t) {
 		count_stream(r->span, lost, 1);

@@ -51,6 +51,9 @@ extern const volatile bool cfg_stream;
 extern const volatile __u64 cfg_stream_wake;
 extern const volatile __u32 cfg_sample; /* one in so many; 0 and 1: all */
 extern const volatile bool cfg_slow;
+/* Nothing is recorded, but nested spans are streamed, and nothing else, while spans_wanted is set. */
+extern const volatile bool cfg_spans;
+extern volatile bool spans_wanted;
 
 /* The reader has been woken and has not begun to read: it clears this. */
 extern volatile bool stream_woken;

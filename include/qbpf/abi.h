@@ -25,6 +25,14 @@
  *   slow_limits   array span id        -> u64              --slow: least ns + 1; 0: not watched
  *   histories     task storage         -> qbpf_history     --slow: what may yet be recorded
  *
+ * and for CUDA functions:
+ *
+ *   cuda_sites    hash site id         -> qbpf_cuda_site   where its arguments lie
+ *   cuda_threads  task storage         -> qbpf_cuda_thread the calls that a thread is in
+ *   cuda_cells    hash qbpf_cuda_key   -> qbpf_cuda_cell   copies, errors, kernels beyond the next
+ *   cuda_launches hash qbpf_cuda_key   -> qbpf_cuda_cell   a kernel with its grid
+ *   cuda_handles  hash qbpf_cuda_handle_key -> qbpf_cuda_handle  what kernel a handle is
+ *
  * A cell is created by the first hit on its CPU, so memory follows what really runs, not
  * spans x CPUs. Within a cell every update is atomic: on preemptible kernels two threads
  * can be inside the same program on one CPU.
@@ -322,7 +330,167 @@ struct qbpf_return_slot {
 	__u64 trampoline; /* what it is now, unless a guard has restored it */
 };
 
+/* --- CUDA ------------------------------------------------------------------------------------- */
+
+enum qbpf_cuda_class {
+	QBPF_CUDA_NONE = 0,
+	QBPF_CUDA_LAUNCH = 1, /* of a kernel */
+	QBPF_CUDA_GRAPH = 2,  /* of a graph */
+	QBPF_CUDA_COPY = 3,
+	QBPF_CUDA_MEMSET = 4,
+	QBPF_CUDA_ALLOC = 5,
+	QBPF_CUDA_FREE = 6,
+	QBPF_CUDA_SYNC = 7,   /* the host waits for the GPU */
+	QBPF_CUDA_ORDER = 8,  /* events: recorded, or waited for by a stream */
+	QBPF_CUDA_LOOKUP = 9, /* gives a kernel's handle */
+};
+
+/* The first five are cudaMemcpyKind. */
+enum qbpf_cuda_dir {
+	QBPF_CUDA_H2H = 0,
+	QBPF_CUDA_H2D = 1,
+	QBPF_CUDA_D2H = 2,
+	QBPF_CUDA_D2D = 3,
+	QBPF_CUDA_DEFAULT = 4, /* the driver tells by the addresses */
+	QBPF_CUDA_P2P = 5,     /* between devices */
+	QBPF_CUDA_DIR_UNKNOWN = 6,
+	QBPF_CUDA_NO_DIR = 7, /* no copy */
+	QBPF_CUDA_DIRS = 8,
+};
+
+enum qbpf_cuda_flags {
+	QBPF_CUDA_SIZE32 = 1 << 0,	 /* sizes have 32 bits */
+	QBPF_CUDA_PER_THREAD = 1 << 1,	 /* stream 0 is the thread's own default stream */
+	QBPF_CUDA_MEMORY_TYPES = 1 << 2, /* the direction follows from two CUmemorytype */
+	QBPF_CUDA_NO_STREAM = 1 << 3,	 /* works on no stream */
+	QBPF_CUDA_KERNEL_ALIAS = 1 << 4, /* lookup: the name is that of another handle */
+};
+
+/* How a launch is given its grid and blocks. */
+enum qbpf_cuda_grid {
+	QBPF_CUDA_NO_GRID = 0,
+	QBPF_CUDA_GRID_DIM3 = 1,   /* two dim3 by value, in slots 2 to 5 */
+	QBPF_CUDA_GRID_SIX = 2,	   /* six numbers, in slots 2 to 7 */
+	QBPF_CUDA_GRID_CONFIG = 3, /* slot 1 points at six numbers, and the stream at 32 */
+};
+
+/*
+ * An argument: what the calling convention puts into the slot (1 to 6: %rdi to %r9; 7 and up: on the
+ * stack above the return address, 8 bytes each), or, `deref`, 8 bytes at slot + off.
+ */
+struct qbpf_cuda_arg {
+	__u8 slot; /* 0: there is none */
+	__u8 deref;
+	__u16 off;
+};
+
+struct qbpf_cuda_site {
+	struct qbpf_cuda_arg bytes[3]; /* their product x scale; the first absent: not known */
+	struct qbpf_cuda_arg array[2]; /* if one is not 0, the bytes are not known */
+	struct qbpf_cuda_arg kind;     /* cudaMemcpyKind, instead of dir */
+	struct qbpf_cuda_arg from, to; /* CUmemorytype, instead of dir */
+	struct qbpf_cuda_arg stream;
+	struct qbpf_cuda_arg kernel; /* launched; of a lookup: a host function or another handle */
+	struct qbpf_cuda_arg out;    /* lookup: where the handle goes */
+	struct qbpf_cuda_arg name;   /* lookup: its name */
+	__u8 class;
+	__u8 dir;
+	__u8 scale; /* 0: 1 */
+	__u8 grid;
+	__u8 flags;
+	__u8 pad[3];
+};
+
+enum qbpf_cuda_stream {
+	QBPF_CUDA_STREAM_NONE = 0,
+	QBPF_CUDA_STREAM_LEGACY = 1, /* the default one: waits for all others, and they for it */
+	QBPF_CUDA_STREAM_PER_THREAD = 2,
+	QBPF_CUDA_STREAM_OWN = 3,
+};
+
+/* One call on its way, at the index of its frame modulo: calls do not nest deep. */
+#define QBPF_CUDA_OPEN_MAX 8
+
+struct qbpf_cuda_open {
+	__u64 slot;   /* of its return address; 0: free */
+	__u64 bytes;  /* lookup: the host function or other handle that it is asked for */
+	__u64 kernel; /* lookup: where the handle goes */
+	__u64 caller; /* return address; lookup: where the name is */
+	__u32 grid[6];
+	__u32 frame; /* its index */
+	__u8 class;
+	__u8 dir;
+	__u8 stream;
+	__u8 flags; /* enum qbpf_cuda_open_flags */
+};
+
+enum qbpf_cuda_open_flags {
+	QBPF_CUDA_SIZED = 1 << 0,  /* bytes are known */
+	QBPF_CUDA_NESTED = 1 << 1, /* inside another call: part of that */
+	QBPF_CUDA_NAMED = 1 << 2,  /* lookup: there is a name */
+	QBPF_CUDA_ALIAS = 1 << 3,
+};
+
+struct qbpf_cuda_handle_key {
+	__u64 handle;
+	__u32 tgid;
+	__u32 pad;
+};
+
+#define QBPF_CUDA_NAME_MAX 240
+
+struct qbpf_cuda_handle {
+	__u64 kernel; /* the host function or, `alias`, another handle; 0: only the name is known */
+	__u32 alias;
+	__u32 pad;
+	char name[QBPF_CUDA_NAME_MAX];
+};
+
+struct qbpf_cuda_thread {
+	struct qbpf_cuda_open open[QBPF_CUDA_OPEN_MAX];
+	struct qbpf_cuda_handle handle; /* being put together */
+};
+
+enum qbpf_cuda_what {
+	QBPF_CUDA_CELL_ERROR = 1,  /* span, code */
+	QBPF_CUDA_CELL_BYTES = 2,  /* span, dir, stream: copies, memsets, allocations */
+	QBPF_CUDA_CELL_LAUNCH = 3, /* and kernel, caller, tgid and, of cuda_launches, grid */
+};
+
+struct qbpf_cuda_key {
+	__u32 span;
+	__u32 tgid;
+	__u64 kernel;
+	__u64 caller;
+	__u32 grid[6];
+	__u32 code;
+	__u8 what;
+	__u8 dir;
+	__u8 stream;
+	__u8 pad;
+};
+
+/* A call is in one of: failed, or neither, or untold (its end was a jump to another function). */
+struct qbpf_cuda_cell {
+	__u64 count;
+	__u64 failed;
+	__u64 untold; /* taken to have succeeded */
+	__u64 ns;     /* of those that did not fail, as bytes */
+	__u64 bytes;
+	__u64 failed_bytes;
+	__u64 unsized_count; /* its bytes are not known */
+};
+
+/* The histogram of a span's bytes, by direction, has this for its key's span. */
+#define QBPF_CUDA_BYTES_FLAG	   0x80000000u
+#define QBPF_CUDA_BYTES(span, dir) (QBPF_CUDA_BYTES_FLAG | (__u32)(dir) << 24 | (span))
+
 #if !defined(__cplusplus)
+_Static_assert(sizeof(struct qbpf_cuda_site) == 56, "abi");
+_Static_assert(sizeof(struct qbpf_cuda_open) == 64, "abi");
+_Static_assert(sizeof(struct qbpf_cuda_handle) == 256, "abi");
+_Static_assert(sizeof(struct qbpf_cuda_key) == 56, "abi");
+_Static_assert(sizeof(struct qbpf_cuda_cell) == 56, "abi");
 _Static_assert(sizeof(struct qbpf_hist_key) == 8, "abi");
 _Static_assert(sizeof(struct qbpf_hist_cell) == 32 + 8 * QBPF_HIST_SUB, "abi");
 _Static_assert(sizeof(struct qbpf_node_cell) == 40, "abi");

@@ -147,6 +147,10 @@ static inline void harness_open(struct harness *h, bool multi)
 						      BPF_TRACE_UPROBE_MULTI);
 		bpf_program__set_expected_attach_type(h->skel->progs.on_return,
 						      BPF_TRACE_UPROBE_MULTI);
+		bpf_program__set_expected_attach_type(h->skel->progs.on_cuda,
+						      BPF_TRACE_UPROBE_MULTI);
+		bpf_program__set_expected_attach_type(h->skel->progs.on_cuda_return,
+						      BPF_TRACE_UPROBE_MULTI);
 	}
 }
 

@@ -144,6 +144,40 @@ static void t_each(void **state)
 	finish(&h, &l);
 }
 
+/* Without a recording: what nests, and only while somebody wants it. */
+static void t_spans_only(void **state)
+{
+	static const struct {
+		uint16_t depth;
+		uint32_t span;
+	} want[] = {{1, F}, {2, F}, {1, Y}, {0, X}};
+	struct harness h;
+
+	for (int wanted = 0; wanted < 2; wanted++) {
+		struct records l = {0};
+
+		stream_start(&h, state, 65536);
+		h.skel->rodata->cfg_stream = false;
+		h.skel->rodata->cfg_spans = true;
+		h.skel->bss->spans_wanted = wanted;
+		bpf_program__set_autoload(h.skel->progs.on_stream_end, false);
+		run(&h, work_each, &l);
+		assert_int_equal(l.n, wanted ? 4 : 0);
+		for (size_t i = 0; i < l.n; i++) {
+			assert_int_equal(l.r[i].type, QBPF_RECORD_SPAN);
+			assert_int_equal(l.r[i].span, want[i].span);
+			assert_int_equal(l.r[i].depth, want[i].depth);
+			assert_int_equal(l.r[i].tid, h.child);
+		}
+		if (wanted)
+			assert_int_equal(hist_of(&h, X).sum, l.r[3].end_ns - l.r[3].start_ns);
+		assert_int_equal(hist_of(&h, X).n, 1);
+		assert_int_equal(hist_of(&h, F).n, 2);
+		free(l.r);
+		harness_close(&h);
+	}
+}
+
 /* x ends while y, begun inside it, is open: y ends by itself. */
 static int work_crossing(void)
 {
@@ -524,10 +558,10 @@ static void t_off(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    BOTH_WAYS(t_each),	       BOTH_WAYS(t_crossing),	  BOTH_WAYS(t_keys),
-	    BOTH_WAYS(t_open_at_exit), BOTH_WAYS(t_open_at_end),  BOTH_WAYS(t_full_ring),
-	    BOTH_WAYS(t_threads),      BOTH_WAYS(t_threads_loss), BOTH_WAYS(t_sample),
-	    BOTH_WAYS(t_off),
+	    BOTH_WAYS(t_each),	    BOTH_WAYS(t_spans_only),   BOTH_WAYS(t_crossing),
+	    BOTH_WAYS(t_keys),	    BOTH_WAYS(t_open_at_exit), BOTH_WAYS(t_open_at_end),
+	    BOTH_WAYS(t_full_ring), BOTH_WAYS(t_threads),      BOTH_WAYS(t_threads_loss),
+	    BOTH_WAYS(t_sample),    BOTH_WAYS(t_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

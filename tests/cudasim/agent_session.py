@@ -5,8 +5,10 @@ import collections
 import csv
 import os
 import re
+import signal
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 import harness  # noqa: E402
@@ -84,6 +86,32 @@ def env(truth_file=None, sim="", **more):
     if sim:
         e["CUDASIM"] = sim
     return e
+
+
+def until(what, fn, seconds=30):
+    end = time.monotonic() + seconds
+    while not fn():
+        harness.check(time.monotonic() < end, what)
+        time.sleep(0.02)
+
+
+def threads(pid):
+    """Their names, sorted."""
+    names = []
+    for t in os.listdir(f"/proc/{pid}/task"):
+        try:
+            names.append(open(f"/proc/{pid}/task/{t}/comm").read().strip())
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # it ended in between
+    return sorted(names)
+
+
+def while_stopped(q):
+    """Stops `qbpf run` until its program has ended."""
+    q.p.send_signal(signal.SIGSTOP)
+    child = int(open(f"/proc/{q.p.pid}/task/{q.p.pid}/children").read().split()[0])
+    until("the program does not end", lambda: "State:\tZ" in open(f"/proc/{child}/status").read(), 60)
+    q.p.send_signal(signal.SIGCONT)
 
 
 def built():

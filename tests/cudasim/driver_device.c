@@ -100,7 +100,7 @@ DRIVER(cuDeviceGetAttribute, (int *value, CUdevice_attribute attrib, CUdevice de
 		*value = 132;
 		break;
 	case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-		*value = 1024;
+		*value = SIM_BLOCK_THREADS;
 		break;
 	case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
 		*value = 1980000;

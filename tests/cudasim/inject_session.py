@@ -3,9 +3,9 @@
 
 import os
 import re
-import time
 
-from harness import Qbpf, Workload, check, equal, summary
+from agent_session import threads, until
+from harness import Qbpf, Workload, equal, summary
 
 LINE = re.compile(r"thread (\d+) was stopped for ([\d.]+) ms and back at its work after ([\d.]+) ms")
 STAGES = 11
@@ -31,10 +31,6 @@ def once(pid, *options, code=0, **kw):
     return (summary(out) if out else None), q.err_text()
 
 
-def threads(pid):
-    return sorted(open(f"/proc/{pid}/task/{t}/comm").read().strip() for t in os.listdir(f"/proc/{pid}/task"))
-
-
 def areas(pid):
     """What an injection maps; the file of the agent stays."""
     return sum("/memfd:" in line for line in open(f"/proc/{pid}/maps"))
@@ -42,13 +38,6 @@ def areas(pid):
 
 def files(pid):
     return sorted(os.readlink(f"/proc/{pid}/fd/{f}") for f in os.listdir(f"/proc/{pid}/fd"))
-
-
-def until(what, fn, seconds=15):
-    end = time.monotonic() + seconds
-    while not fn():
-        check(time.monotonic() < end, what)
-        time.sleep(0.02)
 
 
 def nothing_left(pid, before):

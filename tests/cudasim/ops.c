@@ -68,6 +68,8 @@ CUresult op_launch(const struct sim_launch *l, struct sim_kernel *k, void **args
 		if (!l->grid[i] || !l->block[i])
 			return CUDA_ERROR_INVALID_VALUE;
 	}
+	if ((uint64_t)l->block[0] * l->block[1] * l->block[2] > SIM_BLOCK_THREADS)
+		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&sim_lock);
 	s = stream_of(l->stream);
 	if (!s) {

@@ -110,7 +110,7 @@ RUNTIME_INIT(cudaGetDeviceProperties, v12000, INIT_DRIVER,
 		return (cudaError_t)err;
 	prop->totalGlobalMem = 16ull << 30;
 	prop->warpSize = 32;
-	prop->maxThreadsPerBlock = 1024;
+	prop->maxThreadsPerBlock = SIM_BLOCK_THREADS;
 	prop->multiProcessorCount = 132;
 	prop->major = 9;
 	prop->asyncEngineCount = 2;

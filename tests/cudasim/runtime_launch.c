@@ -14,6 +14,12 @@ cudaError_t runtime_kernel(const void *func, CUfunction *f)
 
 /* --- launches --------------------------------------------------------------------------------- */
 
+/* What the driver calls an invalid value the runtime calls an invalid configuration. */
+static cudaError_t launched(CUresult err)
+{
+	return err == CUDA_ERROR_INVALID_VALUE ? cudaErrorInvalidConfiguration : (cudaError_t)err;
+}
+
 RUNTIME_SZ(cudaLaunchKernel, v7000, v7000,
 	   (const void *func, dim3 grid, dim3 block, void **args, size_t shared,
 	    cudaStream_t stream),
@@ -24,9 +30,8 @@ RUNTIME_SZ(cudaLaunchKernel, v7000, v7000,
 
 	if (err)
 		return err;
-	return (cudaError_t)cuLaunchKernel(f, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-					   (unsigned int)shared, runtime_stream(stream), args,
-					   NULL);
+	return launched(cuLaunchKernel(f, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+				       (unsigned int)shared, runtime_stream(stream), args, NULL));
 }
 
 RUNTIME_SZ(cudaLaunchCooperativeKernel, v9000, v9000,
@@ -39,9 +44,9 @@ RUNTIME_SZ(cudaLaunchCooperativeKernel, v9000, v9000,
 
 	if (err)
 		return err;
-	return (cudaError_t)cuLaunchCooperativeKernel(f, grid.x, grid.y, grid.z, block.x, block.y,
-						      block.z, (unsigned int)shared,
-						      runtime_stream(stream), args);
+	return launched(cuLaunchCooperativeKernel(f, grid.x, grid.y, grid.z, block.x, block.y,
+						  block.z, (unsigned int)shared,
+						  runtime_stream(stream), args));
 }
 
 RUNTIME_SZ(cudaLaunchKernelExC, v11060, v11060,
@@ -65,7 +70,7 @@ RUNTIME_SZ(cudaLaunchKernelExC, v11060, v11060,
 	    .attrs = (CUlaunchAttribute *)config->attrs,
 	    .numAttrs = config->numAttrs,
 	};
-	return (cudaError_t)cuLaunchKernelEx(&c, f, args, NULL);
+	return launched(cuLaunchKernelEx(&c, f, args, NULL));
 }
 
 /* nvcc's <<<>>> calls these; they go on to cudaLaunchKernel. */
@@ -117,7 +122,7 @@ RUNTIME(cudaFuncGetAttributes, v3020, (struct cudaFuncAttributes * attr, const v
 {
 	CUfunction f;
 
-	*attr = (struct cudaFuncAttributes){.maxThreadsPerBlock = 1024, .numRegs = 32};
+	*attr = (struct cudaFuncAttributes){.maxThreadsPerBlock = SIM_BLOCK_THREADS, .numRegs = 32};
 	return runtime_kernel(func, &f);
 }
 

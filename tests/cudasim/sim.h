@@ -20,10 +20,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define SIM_NEVER     UINT64_MAX
-#define SIM_DEVICES   8
-#define SIM_SLOTS     128
-#define SIM_QUEUE_MAX 1024
+#define SIM_NEVER	  UINT64_MAX
+#define SIM_DEVICES	  8
+#define SIM_SLOTS	  128
+#define SIM_QUEUE_MAX	  1024
+#define SIM_BLOCK_THREADS 1024 /* that a block can have */
 
 /* --- config.c: the environment ---------------------------------------------------------------- */
 

@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The CUDA agent, unmodified, on the simulated CUDA: what arrives in the ring against the truth.
-
-timeout: 300
-"""
+# timeout: 300
+"""The CUDA agent, unmodified, on the simulated CUDA: what arrives in the ring against the truth."""
 
 import collections
 import csv

@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""qbpf run --cuda: the agent gets in with the program, and what it delivers is counted exactly.
-
-timeout: 240
-"""
+# timeout: 240
+"""qbpf run --cuda: the agent gets in with the program, and what it delivers is counted exactly."""
 
 import os
 import signal
@@ -31,6 +29,22 @@ def every_record_of_a_run_is_counted():
     equal(got, truth, "records")
     equal(lost, 0, "lost")
     equal(spans(doc)["strategy:tick"]["count"], 500, "ticks, by their marker")
+
+
+@case
+def no_trap_in_a_call():
+    "with --cuda agent, and with auto where it can be had, no function of CUDA is armed unless it is named"
+    for options, mode in (([], "agent"), ([], "auto")):
+        doc, err, truth = run([a.QUANT, "--ticks", "50"], *options, mode=mode)
+        equal(a.counts(doc)[0], truth, "records")
+        check(not any(s["name"].startswith("cuda:") for s in doc["spans"]), "no span of CUDA")
+        check("by uprobes" not in err, err)
+    doc, err, truth = run([a.QUANT, "--ticks", "50"], "-u", "cuda:cudaLaunch*", "-u", "strategy:*")
+    equal(a.counts(doc)[0], truth, "records, with probes")
+    named = {s["name"]: s["count"] for s in doc["spans"] if s["name"].startswith("cuda:")}
+    equal(named.pop("cuda:cudaLaunchKernel"), truth["kernels"], "launches, by -u")
+    check(all(n.startswith("cuda:cudaLaunch") for n in named), f"{named}")
+    equal(spans(doc)["strategy:tick"]["count"], 50, "ticks")
 
 
 @case
@@ -72,22 +86,31 @@ def what_cupti_refuses():
         check(len(doc["spans"]) > 0, "the CPU side runs on")
 
 
+def by_uprobes(doc, err, why):
+    """What --cuda auto does with 5 ticks when no agent can be had."""
+    lines = [line for line in err.splitlines() if why in line]
+    equal(len(lines), 1, f"one line with the reason: {err}")
+    check("CUDA's calls are seen by uprobes, and nothing of the GPU" in lines[0], lines[0])
+    check(a.gpu_note(doc) is None, "no agent")
+    equal(spans(doc)["cuda:cudaLaunchKernel"]["count"], 10, "launches")
+
+
 @case
 def another_tool_is_there():
-    "CUDA_INJECTION64_PATH of another tool is left alone"
+    "CUDA_INJECTION64_PATH of another tool is left alone; auto arms CUDA's functions"
     _, err, _ = run([a.QUANT, "--ticks", "5"], code=1, CUDA_INJECTION64_PATH="/other.so")
     check("/other.so is another tool's" in err, err)
     doc, err, _ = run([a.QUANT, "--ticks", "5"], mode="auto", CUDA_INJECTION64_PATH="/other.so")
-    check("/other.so is another tool's" in err and len(doc["spans"]) > 0, err)
+    by_uprobes(doc, err, "/other.so is another tool's")
 
 
 @case
 def no_agent_is_installed():
-    "an agent that is not there is named; auto goes on without"
+    "an agent that is not there is named; auto arms CUDA's functions"
     _, err, _ = run([a.QUANT, "--ticks", "5"], code=1, QBPF_AGENT="/nowhere/agent.so")
     check("QBPF_AGENT=/nowhere/agent.so: No such file" in err, err)
     doc, err, _ = run([a.QUANT, "--ticks", "5"], mode="auto", QBPF_AGENT="/nowhere/agent.so")
-    check("no records of the GPU" in err and a.gpu_note(doc) is None, err)
+    by_uprobes(doc, err, "QBPF_AGENT=/nowhere/agent.so: No such file")
 
 
 @case
@@ -107,13 +130,7 @@ def the_reader_is_stopped():
     with Qbpf("run", "--cuda", "agent", f"--json={doc}", "--", a.TARGET, "launch:10", "sleep:1500",
               "launch:300000", "sync", env=a.env(log)) as q:  # fmt: skip
         q.wait_err("CUDA agent: on")
-        q.p.send_signal(signal.SIGSTOP)
-        child = int(open(f"/proc/{q.p.pid}/task/{q.p.pid}/children").read().split()[0])
-        until = time.monotonic() + 60
-        while "State:\tZ" not in open(f"/proc/{child}/status").read():
-            check(time.monotonic() < until, "the program does not end")
-            time.sleep(0.05)
-        q.p.send_signal(signal.SIGCONT)
+        a.while_stopped(q)
         q.finish()
     doc = summary(open(doc).read())
     got, lost = a.counts(doc)
@@ -144,10 +161,10 @@ def qbpf_is_killed():
 
 @case
 def an_option_of_its_own():
-    "--cuda takes three words; --cuda of list is no option"
+    "--cuda takes four words"
     q = Qbpf("run", "--cuda", "gpu", "--", "/bin/true")
     q.finish(code=2)
-    check("--cuda gpu: one of auto, agent, off" in q.err_text(), q.err_text())
+    check("--cuda gpu: one of auto, uprobe, agent, off" in q.err_text(), q.err_text())
 
 
 if __name__ == "__main__":

@@ -650,7 +650,7 @@ def t_call_errors():
     """CUDASIM_FAIL: a call fails every K-th time, with its last error; the others do not"""
     r = probe("failing", RUNTIME, MEMCPY, fail="cudaMemcpy=2/3")
     want = [["0"] * 4, ["0"] * 4, ["2", "2", "2", "0"]] * 3
-    equal(r.said["error"], want + [["1"], ["98"], ["1"]], "results")
+    equal(r.said["error"], want + [["9"], ["98"], ["1"]], "results")
     equal([c.rest[0] if c.rest else str(c.stream) for c in r.of("runtime") if c.name == "cudaMemcpy_v3020"],
           ["0", "0", "2"] * 3, "results in the records")
     equal(len(r.of("memcpy")), 6, "a call that fails copies nothing")

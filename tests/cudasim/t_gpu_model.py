@@ -1,13 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What `qbpf report` says of a GPU against what the simulator did: the agent's records, recorded.
+# timeout: 300
+"""What `qbpf report` says of a GPU against what the simulator did: the agent's records, recorded."""
 
-timeout: 300
-"""
-
-import bisect
-import collections
-import csv
 import json
 import os
 import shutil
@@ -15,6 +10,9 @@ import subprocess
 import sys
 import tempfile
 import traceback
+
+import gpu_truth
+from gpu_truth import check_all, check_copies, check_kernels, equal
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("BUILD") or os.path.join(ROOT, "build"))
@@ -33,11 +31,6 @@ def case(f):
     return f
 
 
-def equal(got, want, what):
-    if got != want:
-        raise AssertionError(f"{what}: {got!r}, and not {want!r}")
-
-
 def run(command, sim="", options=()):
     """(the document's gpu, the simulator's truth by kind)"""
     trace, truth, log = (os.path.join(tmp, n) for n in ("t.qbpf", "truth.csv", "log"))
@@ -52,89 +45,8 @@ def run(command, sim="", options=()):
     equal(r.returncode, 0, f"the status of {argv}: {r.stdout}")
     doc = json.loads(subprocess.run([QBPF, "report", "--json", trace], check=True, stdout=subprocess.PIPE).stdout)
     text = subprocess.run([QBPF, "report", trace], check=True, stdout=subprocess.PIPE, text=True).stdout
-    rows = collections.defaultdict(list)
-    for row in csv.DictReader(open(truth)):
-        row = {k: int(v) if v and v.isdigit() else v for k, v in row.items()}
-        rows[row["what"]].append(row)
+    rows = gpu_truth.read(truth)
     return doc["gpu"], rows, text
-
-
-def union(rows):
-    """Sorted, disjoint intervals."""
-    got = []
-    for start, end in sorted((r["start"], r["end"]) for r in rows):
-        if got and start <= got[-1][1]:
-            got[-1][1] = max(got[-1][1], end)
-        else:
-            got.append([start, end])
-    return got
-
-
-def length(intervals):
-    return sum(end - start for start, end in intervals)
-
-
-def both(a, b):
-    return sum(max(0, min(x[1], y[1]) - max(x[0], y[0])) for x in a for y in b if x[0] < y[1] and y[0] < x[1])
-
-
-def check_kernels(gpu, truth):
-    want = collections.defaultdict(list)
-    for k in truth["kernel"]:
-        want[k["name"]].append(k["end"] - k["start"])
-    got = {k["symbol"]: (k["count"], k["sum_ns"], k["min_ns"], k["max_ns"]) for k in gpu["kernels"] if "symbol" in k}
-    equal(got, {n: (len(v), sum(v), min(v), max(v)) for n, v in want.items()}, "kernels")
-
-
-def check_copies(gpu, truth):
-    want, got = collections.Counter(), collections.Counter()
-    words = {1: "to_device", 2: "to_host", 8: "on_device", 10: "between_devices"}
-    for c in truth["memcpy"]:
-        key = words[c["copy"]], bool(c["async"]), 1 in (c["source"], c["target"])
-        want.update({(*key, "n"): 1, (*key, "bytes"): c["bytes"], (*key, "ns"): c["end"] - c["start"]})
-    for c in gpu["copies"]:
-        if c["direction"] == "memset":
-            continue
-        key = c["direction"], not c["synchronous"], c["pageable"]
-        got.update({(*key, "n"): c["count"], (*key, "bytes"): c["bytes"], (*key, "ns"): c["sum_ns"]})
-    equal(got, want, "copies")
-    sets = [c for c in gpu["copies"] if c["direction"] == "memset"]
-    equal(sum(c["count"] for c in sets), len(truth["memset"]), "memsets")
-
-
-def check_devices(gpu, truth):
-    for d in gpu["devices"]:
-        mine = lambda *kinds: [r for k in kinds for r in truth[k] if r["device"] == d["device"]]
-        compute, copy = union(mine("kernel", "memset", "graph")), union(mine("memcpy"))
-        busy = union(mine("kernel", "memset", "graph", "memcpy"))
-        equal(d["compute_ns"], length(compute), "time of kernels")
-        equal(d["copy_ns"], length(copy), "time of copies")
-        equal(d["overlap_ns"], both(compute, copy), "time of both")
-        equal(d["busy_ns"], length(busy), "busy time")
-        equal((d["from_ns"], d["to_ns"]), (busy[0][0], busy[-1][1]), "first and last")
-        equal(d["idle_ns"], sum(b[0] - a[1] for a, b in zip(busy, busy[1:])), "idle time")
-        equal(sum(i["sum_ns"] for i in d["idle"]), d["idle_ns"], "sum of causes")
-
-
-def check_delays(gpu, truth):
-    """From the begin of the outermost call with that id to the start of the first activity."""
-    begin = {}
-    for c in truth["runtime"] + truth["driver"]:
-        begin[c["correlation"]] = min(begin.get(c["correlation"], c["start"]), c["start"])
-    want = collections.Counter()
-    for k in truth["kernel"]:
-        want[k["name"]] += k["start"] - begin[k["correlation"]]
-    got = {k["symbol"]: k["delay"]["sum_ns"] for k in gpu["kernels"] if "symbol" in k}
-    equal(got, dict(want), "delays")
-
-
-def check_all(gpu, truth):
-    check_kernels(gpu, truth)
-    check_copies(gpu, truth)
-    check_devices(gpu, truth)
-    check_delays(gpu, truth)
-    equal(gpu["untimed"], 0, "untimed")
-    equal(gpu["missing"], {"no_call": 0, "no_activity": 0, "no_sync_call": 0}, "missing partners")
 
 
 def advice(gpu, kind):

@@ -5,13 +5,14 @@
 protobuf, Chrome's JSON, speedscope's own."""
 
 import collections
+import io
 import math
 import os
 import shutil
 import struct
 import subprocess
 
-from export_readers import Chrome, Perfetto, Speedscope
+from export_readers import Chrome, Perfetto, Speedscope, raw_packets
 from export_truth import (ASIDE, INSTANT, KEYED, NESTED, OPEN, SPAN, VALUE, expected_losses, export, main,
                           per_shape, plain, same, trace, valid)
 from harness import ROOT, Skip, case, check, equal
@@ -137,8 +138,8 @@ def protoc_decodes():
         raise Skip("no protoc")
     data = export(trace("mixed"), "perfetto")
     mine = Perfetto(data)
-    inner = Perfetto.raw_packets(data)
-    for raw, n in ((data, None), (inner, len(mine.packets))):
+    inner = b"".join(raw_packets(io.BytesIO(data)))
+    for raw, n in ((data, None), (inner, mine.packets)):
         out = subprocess.run(
             ["protoc", "--decode", "perfetto.Trace", "-I", os.path.join(ROOT, "user", "out"), "perfetto.proto"],
             input=raw, capture_output=True, check=True).stdout.decode()

@@ -41,10 +41,15 @@ def usage_errors():
     path = trace("strategy").path
     for args in (["-f", "perfetto"], [path], ["-f", "svg", path], ["-f", "csv", path, path],
                  ["-o", "x.unknown", path], ["--by", "weight", "-f", "folded", path], ["--bad", path],
+                 ["-f", "csv", "--by", "count", path], ["-o", os.path.join(tmp, "x.json"), "--by", "time", path],
+                 ["-f", "chrome", "--gpu-tracks", path],
                  ["-f", "csv", "--from", "soon", path], ["-f", "csv", "--from", "-1", path],
                  ["-f", "csv", "--to", "nan", path], ["-f", "csv", "--from", "2s", "--to", "1s", path]):
         p = run(*args, code=2)
         equal(p.stdout, b"", "stdout")
+        equal(os.path.exists(os.path.join(tmp, "x.json")), False, "a file")
+    for by in ("time", "count"):
+        check(run("--by", by, "-f", "folded", path).stdout, f"folded by {by}")
 
 
 @case

@@ -4,19 +4,13 @@
 """The page of `report --html` in a real browser: that it draws what the recording holds, that zoom,
 search, sorting and selection work, that no name can leave its place, that nothing is loaded."""
 
-import atexit
 import hashlib
-import json
 import os
-import shutil
 import subprocess
-import tempfile
 
-import browser
-from harness import BUILD, QBPF, Skip, between, case, check, equal, main
+from harness import QBPF, between, case, check, equal, main
+from html_page import MKTRACE, TMP, data_of, made, opened, quiet, text, the_browser, tip
 
-DRIVER = os.path.join(BUILD, "tests", "html_driver")
-MKTRACE = os.path.join(BUILD, "tests", "mktrace")
 FIXTURES = "none unhit one instants values hostile known odd cut many wide deep".split()
 ROW = 20  # px of a row of the flame graph
 HOSTILE = [
@@ -24,60 +18,12 @@ HOSTILE = [
     "<!--<script> \" ' \\ & <img src=x onerror=alert(1)>",
 ]
 
-TMP = tempfile.mkdtemp(prefix="qbpf-html-")
-atexit.register(shutil.rmtree, TMP, True)
-_browser = None
-
-
-def the_browser():
-    global _browser
-    if not browser.find():
-        raise Skip("no chromium")
-    if not _browser:
-        _browser = browser.Browser()
-        atexit.register(_browser.close)
-    _browser.scheme("light")
-    _browser.size(1440, 900)
-    return _browser
-
-
-def made(name, *args):
-    """Path of a fixture's page."""
-    path = os.path.join(TMP, "-".join((name, *args)) + ".html")
-    if not os.path.exists(path):
-        with open(path, "wb") as f:
-            subprocess.run([DRIVER, name, *args], stdout=f, check=True, timeout=120)
-    return path
-
-
-def opened(name, *args):
-    b = the_browser()
-    b.open(made(name, *args))
-    b.frame()
-    return b
-
-
-def quiet(b, what=""):
-    equal(b.complaints(), [], f"complaints {what}")
-
-
-def text(b, selector):
-    return b.js(f"document.querySelector({json.dumps(selector)}).innerText")
-
-
-def data_of(b, selector):
-    return b.js(f"({{...document.querySelector({json.dumps(selector)}).dataset}})")
-
 
 def column(b, n):
     """What a column of the table of spans shows, from the top."""
     return b.js(
         f"[...document.querySelectorAll('#spans-table tbody tr')].map(r => r.cells[{n}].innerText)"
     )
-
-
-def tip(b):
-    return b.js("document.getElementById('tip').hidden ? '' : document.getElementById('tip').innerText")
 
 
 def frame_at(b, share, row):
@@ -659,7 +605,7 @@ def t_policy():
     equal(
         b.js(
             "['format', 'dom', 'el', 'svg', 'data', 'theme', 'axis', 'charts', 'overtime', 'table',"
-            "'detail', 'flame', 'icicle', 'slowest', 'header'].filter(k => Object.hasOwn(window, k))"
+            "'detail', 'flame', 'icicle', 'slowest', 'gpu', 'gpuTables', 'header'].filter(k => Object.hasOwn(window, k))"
         ),
         [],
         "globals",

@@ -66,6 +66,18 @@ def inputs():
 
 
 @case
+def nothing_was_measured():
+    """an attach that fails leaves no file that was not there, and keeps what an older one had"""
+    out = os.path.join(folder("nothing"), "out.json")
+    qbpf("attach", "-p", "4194305", "--json=" + out, code=1)
+    check(not os.path.exists(out), "no empty document")
+    with open(out, "w") as f:
+        f.write("older")
+    qbpf("attach", "-p", "4194305", "--json=" + out, code=1)
+    equal(read(out), b"older", "the older document")
+
+
+@case
 def one_file_twice():
     """two outputs are two files: exit 2, and neither is there"""
     d = folder("twice")

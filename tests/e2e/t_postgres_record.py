@@ -3,14 +3,18 @@
 # timeout: 600
 """PostgreSQL under pgbench, recorded: every span that the kernel counted is in the file or lost by
 name, the report agrees with pgbench, every format holds every span as its own readers see it, and
-check gates it. QBPF_PG_SECONDS: how long pgbench runs (default 5)."""
+check gates it. QBPF_PG_SECONDS: how long pgbench runs (default 5). Of a minute, with its 15 M
+events, no export is held whole: each is read through a pipe, and only durations are kept."""
 
+import array
 import collections
+import contextlib
 import csv
 import functools
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -24,6 +28,7 @@ from speedscope import Served, load, speedscope_app
 
 SECONDS = int(os.environ.get("QBPF_PG_SECONDS", "5"))
 MARKERS = ("transaction*", "query*", "statement__status")
+PART = 16 << 20  # of what protoc is given at once: it keeps all of it, many times as large
 
 folder = tempfile.mkdtemp(prefix="qbpf-pg-record-")
 
@@ -47,23 +52,54 @@ def recording():
     return path, done, doc
 
 
-def export(fmt):
-    return qbpf("export", "-f", fmt, recording()[0])
+@contextlib.contextmanager
+def exported(fmt):
+    """The pipe of an export, which must be read to its end."""
+    with subprocess.Popen([QBPF, "export", "-f", fmt, recording()[0]], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as p:
+        try:
+            yield p.stdout
+            equal(p.stdout.read(1), b"", "what follows the end")
+        except BaseException:
+            p.kill()
+            raise
+        err = p.stderr.read().decode()
+        equal(p.wait(), 0, f"exit code of qbpf export -f {fmt} ({err})")
+
+
+class Durations(collections.defaultdict):
+    """name -> ns of what ended, in 8 bytes each."""
+
+    def __init__(self):
+        super().__init__(lambda: array.array("q"))
+
+    def sorted(self):
+        return {name: array.array("q", sorted(ns)) for name, ns in self.items()}
 
 
 @functools.lru_cache(maxsize=None)
 def rows():
-    """The events as csv has them."""
-    return list(csv.DictReader(io.StringIO(export("csv").decode())))
+    """(events, kind -> name -> sorted ns of what ended) as csv has them."""
+    events, kinds = collections.Counter(), collections.defaultdict(Durations)
+    with exported("csv") as pipe:
+        reader = csv.reader(io.TextIOWrapper(pipe, encoding="utf-8", newline=""))
+        head = next(reader)
+        kind, name, dur = (head.index(x) for x in ("kind", "name", "dur_ns"))
+        for row in reader:
+            equal(len(row), len(head), "columns")
+            events[row[kind]] += 1
+            kinds[row[kind]][row[name]].append(int(row[dur]))
+    return events, {k: by_name.sorted() for k, by_name in kinds.items()}
 
 
+@functools.lru_cache(maxsize=None)
 def durations(kinds):
     """name -> sorted ns of what ended, of csv."""
-    out = collections.defaultdict(list)
-    for r in rows():
-        if r["kind"] in kinds:
-            out[r["name"]].append(int(r["dur_ns"]))
-    return {name: sorted(ns) for name, ns in out.items()}
+    out = Durations()
+    for kind in kinds:
+        for name, ns in rows()[1].get(kind, {}).items():
+            out[name].extend(ns)
+    return out.sorted()
 
 
 @case
@@ -74,7 +110,8 @@ def all_accounted_for():
     t = doc["trace"]
     check(t["clean"], "closed cleanly")
     equal(t["held"] + t["lost"] + t["skipped"], t["counted"], "held + lost + skipped")
-    equal(t["held"], sum(1 for r in rows() if r["kind"] != "open"), "held, by csv")
+    events = rows()[0]
+    equal(t["held"], events.total() - events["open"], "held, by csv")
     equal(t["counted"], live["trace"]["counted"], "counted, live and later")
     was, now = spans(live), spans(doc)
     for name, s in was.items():
@@ -82,6 +119,8 @@ def all_accounted_for():
         equal(now.get(name, {}).get("count", 0) + lost, s["count"], f"{name}: in the file and lost")
     lost = live["lost"]["by_probe"].get("postgresql:transaction", 0)
     equal(now["postgresql:transaction"]["count"] + lost, done + CONNECTIONS, "transactions")
+    print(f"# {SECONDS} s, {done} transactions: {t['counted']} counted, {t['held']} held, {t['lost']} lost, "
+          f"{os.path.getsize(path)} bytes", flush=True)
 
 
 @case
@@ -104,33 +143,131 @@ def report_is_exact():
     check("postgresql:transaction" in text and "critical path" in text, "the text report")
 
 
+def decoded(part):
+    """How often protoc, with the .proto, shows each line that is asked for in a part of a file."""
+    proto = os.path.join(ROOT, "user", "out", "perfetto.proto")
+    wanted = (b"packet {", b"    type: TYPE_SLICE_BEGIN", b"    type: TYPE_SLICE_END",
+              b"    type: TYPE_INSTANT", b"  compressed_packets: ")
+    counts, left = collections.Counter(), b"\n"
+    with tempfile.TemporaryFile() as f:
+        f.write(part)
+        f.seek(0)
+        with subprocess.Popen(
+            ["protoc", "-I", os.path.dirname(proto), "--decode", "perfetto.Trace", os.path.basename(proto)],
+            stdin=f, stdout=subprocess.PIPE,
+        ) as p:
+            for block in iter(lambda: p.stdout.read(1 << 20), b""):
+                whole, newline, rest = (left + block).rpartition(b"\n")
+                check(not re.search(rb"\n *[0-9]", whole), "fields that the .proto does not have")
+                counts.update({line: whole.count(b"\n" + line) for line in wanted})
+                left = newline + rest
+    equal((p.returncode, left), (0, b"\n"), "protoc")
+    return counts
+
+
+def by_protoc(packets):
+    """What protoc shows of packets, a part of them at a time; (counts, packets)."""
+    counts, part, n = collections.Counter(), bytearray(), 0
+    for packet in packets:
+        part += packet
+        n += 1
+        if len(part) > PART:
+            counts += decoded(part)
+            part.clear()
+    return counts + decoded(part), n
+
+
+@functools.lru_cache(maxsize=None)
+def perfetto():
+    """(the reader, how many spans and instants, durations of the spans, instants by name)."""
+    reader = readers.PerfettoReader()
+    whats, got, instants = collections.Counter(), Durations(), collections.Counter()
+    with exported("perfetto") as pipe:
+        for what, s in reader.steps(pipe):
+            whats[what] += 1
+            if what == "instant":
+                instants[s.name] += 1
+            elif "unfinished" not in s.args and "lost" not in s.args:
+                got[s.name].append(s.end - s.start)
+    return reader, whats, got, instants
+
+
 @case
 def perfetto_holds_all():
-    """perfetto: protoc reads every packet; each span with its duration"""
-    raw = export("perfetto")
-    proto = os.path.join(ROOT, "user", "out", "perfetto.proto")
-    p = subprocess.run(
-        ["protoc", "-I", os.path.dirname(proto), "--decode_raw"],
-        input=readers.Perfetto.raw_packets(raw), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-    )
-    equal(p.returncode, 0, f"protoc: {p.stderr.decode()}")
-    got = collections.defaultdict(list)
-    for s in readers.Perfetto(raw).slices:
-        if "unfinished" not in str(s.args):
-            got[s.name].append(s.end - s.start)
-    for name, ns in durations(("span", "aside")).items():
-        equal(sorted(got[name]), ns, f"durations of {name}")
+    """perfetto: each span with its duration, each instant"""
+    _, _, got, instants = perfetto()
+    equal_durations(got, durations(("span", "aside", "keyed")))
+    equal_instants(instants - collections.Counter(["trace end"]))
+
+
+@case
+def protoc_reads_perfetto():
+    """perfetto: protoc reads every packet, as it is and out of its group, and knows every field"""
+    if not shutil.which("protoc"):
+        raise Skip("no protoc")
+    reader, whats, _, _ = perfetto()
+    with exported("perfetto") as pipe:
+        groups, n = by_protoc(readers.framed(p) for p in readers.packets_of(pipe))
+    equal(groups[b"packet {"], n, "packets of the file")
+    check(n - 2 <= groups[b"  compressed_packets: "] <= n, "packets that are groups")
+    with exported("perfetto") as pipe:
+        inner, _ = by_protoc(readers.raw_packets(pipe))
+    equal(inner[b"packet {"], reader.packets, "packets")
+    equal(inner[b"    type: TYPE_SLICE_BEGIN"], whats["span"], "begins")
+    equal(inner[b"    type: TYPE_SLICE_END"], whats["span"], "ends")
+    equal(inner[b"    type: TYPE_INSTANT"], whats["instant"], "instants")
+
+
+def equal_durations(got, held):
+    got = got.sorted()
+    for name in {**got, **held}:
+        check(got.get(name) == held.get(name), f"durations of {name}")
+
+
+def equal_instants(got):
+    equal(dict(got), {name: len(ns) for name, ns in rows()[1].get("instant", {}).items()}, "instants")
 
 
 @case
 def chrome_holds_all():
-    """chrome: Python's json reads it; each nested span with its duration"""
-    got = collections.defaultdict(list)
-    for s in readers.Chrome(export("chrome")).spans:
-        if "unfinished" not in str(s[6]):
-            got[s[0]].append(s[5])
-    for name, ns in durations(("span",)).items():
-        check(not collections.Counter(ns) - collections.Counter(got[name]), f"durations of {name}")
+    """chrome: Python's json reads it; each span with its duration, each instant"""
+    nested, apart, begun, instants = Durations(), Durations(), {}, collections.Counter()
+    reader = readers.ChromeReader()
+    with exported("chrome") as pipe:
+        for what, thing in reader.steps(pipe):
+            if what == "instant":
+                instants[thing[0]] += 1
+            elif what == "span":
+                if "unfinished" not in thing[6] and thing[1] != "lost":
+                    nested[thing[0]].append(thing[5])
+            elif thing[0] == "b":
+                check(thing[2]["id"] not in begun, "an id that is used again")
+                begun[thing[2]["id"]] = thing[1]
+            else:
+                equal((what, thing[0]), ("async", "e"), "what is left")
+                apart[thing[2]["name"]].append(thing[1] - begun.pop(thing[2]["id"]))
+    equal_durations(nested, durations(("span",)))
+    equal_durations(apart, durations(("aside", "keyed")))
+    equal_instants(instants)
+    if SECONDS <= 5:
+        # The whole document at once too; of an event only that it is one, or memory would not do.
+        doc = json.loads(qbpf("export", "-f", "chrome", recording()[0]),
+                         object_hook=lambda o: o if "traceEvents" in o or "zero_ns" in o else None)
+        equal((len(doc["traceEvents"]), doc["metadata"]["zero_ns"]), (reader.events, str(reader.zero)), "whole")
+
+
+@case
+def speedscope_holds_all():
+    """speedscope: Python's json reads it; each span with its duration"""
+    reader, by_frame = readers.SpeedscopeReader(), Durations()
+    with exported("speedscope") as pipe:
+        for frame, _, dur in reader.spans(pipe):
+            by_frame[frame].append(dur)
+    got = Durations()
+    for frame, ns in by_frame.items():
+        if not reader.frames[frame].endswith(" (unfinished)"):
+            got[reader.frames[frame]].extend(ns)
+    equal_durations(got, durations(("span", "aside", "keyed")))
 
 
 @case
@@ -158,9 +295,10 @@ def the_rest_holds_all():
     def own(nodes):
         return sum(n.get("self_ns", 0) + own(n.get("children", [])) for n in nodes)
 
-    equal(sum(readers.folded(export("folded")).values()), own(doc["tree"]), "folded: all self times")
+    folded, hgrm = (qbpf("export", "-f", fmt, recording()[0]) for fmt in ("folded", "hgrm"))
+    equal(sum(readers.folded(folded).values()), own(doc["tree"]), "folded: all self times")
     held = durations(("span", "aside", "keyed"))
-    for name, parts in readers.hgrm(export("hgrm")).items():
+    for name, parts in readers.hgrm(hgrm).items():
         if name in held:
             equal(int(parts[0][0][-1][2]), len(held[name]), f"hgrm: count of {name}")
 

@@ -604,6 +604,39 @@ def same_file_twice():
         equal(sorted(os.listdir(d)), ["t.json", "t.qbpf"], "files")
 
 
+# What is not recorded to, and a word of what to do instead.
+NOT_RECORDINGS = {".txt": "qbpf report", ".html": "--html=", ".HTM": "--html=", ".xml": "--junit",
+                  ".perfetto-trace": ".pftrace", ".pb": ".pftrace", ".qbpf.gz": ".qbpf", ".zst": ".qbpf"}
+
+
+@case
+def names_of_other_formats():
+    """-o NAME with the suffix of what attach does not write is refused with what to do; others are names"""
+    with folder() as d:
+        for suffix, hint in NOT_RECORDINGS.items():
+            with Qbpf("attach", "-p", os.getpid(), "-o", os.path.join(d, "out" + suffix)) as q:
+                q.finish(code=2)
+            check("out" + suffix in q.err_text() and hint in q.err_text(), f"{suffix}: {q.err_text()}")
+        equal(os.listdir(d), [], "files")
+        for name in ("plain", "out.1", "out.txt.qbpf"):
+            path = os.path.join(d, name)
+            with Qbpf("run", "--plain", "-o", path, "--", work("w_record"), "mixed", 10) as q:
+                q.finish()
+            with open(path, "rb") as f:
+                equal(f.read(5), b"\x89qbpf", f"{name} is a recording")
+
+
+@case
+def ring_sizes():
+    """--ring takes a size in any of the usual spellings; the file says how large it was"""
+    for size in ("65536", "64K", "64k", "64KB", "64kb", "64KiB", "65536B", "40K"):
+        t, *_ = record([work("w_record"), "mixed", 10], "-u", "rec:beat", "--ring", size)
+        equal(t.meta[11], 65536, size)
+    for size, n in (("1MB", 1 << 20), ("1MiB", 1 << 20), ("1GB", 1 << 30), ("1GiB", 1 << 30)):
+        t, *_ = record([work("w_record"), "mixed", 10], "-u", "rec:beat", "--ring", size)
+        equal(t.meta[11], n, size)
+
+
 @case
 def usage():
     """what -o and its companions do not take is one line and exit code 2"""
@@ -617,6 +650,10 @@ def usage():
             ("-o", out, "--ring", "2K"),
             ("-o", out, "--ring", "2G"),
             ("-o", out, "--ring", "8Q"),
+            ("-o", out, "--ring", "8iB"),
+            ("-o", out, "--ring", "8MBB"),
+            ("-o", out, "--ring", "8 MB"),
+            ("-o", out, "--ring", "18014398509481985K"),
             ("-o", out, "--ring", "-8M"),
             ("-o", out, "--ring", ""),
             ("-o", out, "--sample", "0"),
@@ -627,6 +664,7 @@ def usage():
             ("-o", out, "-o", out),
             ("-o", ""),
             ("-o", "-"),
+            ("-o", out + ".txt"),
             ("-o", out, "--json=" + out),
             ("-o", out + ".json", "--json=" + d + "/./t.qbpf.json"),
             ("-o", out, "--json="),

@@ -310,7 +310,13 @@ def cannot_be_read():
         check(word in run(other, *args, code=1).stderr.decode(), f"{word}: {args}")
 
     check(b"No such file" in run(os.path.join(tmp, "none"), code=1).stderr, "no file")
-    check(b"regular file" in run(tmp, code=1).stderr, "a folder")
+    check(b"a folder, not a regular file" in run(tmp, code=1).stderr, "a folder")
+    pipe = os.path.join(tmp, "pipe")
+    os.mkfifo(pipe)
+    for name in ("-", pipe, "/dev/stdin"):
+        err = run(name, code=1, input=data).stderr
+        check(err.startswith(f"qbpf: {name}: a pipe, not a regular file; ".encode()), f"{name}: {err}")
+        check(b"save it to a file" in err, f"{name}: {err}")
     says("not a qbpf trace", b"")
     says("not a qbpf trace", b"\x7fELF" * 100)
     says("there is no span nobody", data, "--span", "nobody")

@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from vt import Screen  # noqa: E402
 
 DRIVER = os.path.join(os.environ.get("BUILD", "build"), "tests", "tui_driver")
-DEADLINE_S = 20
+DEADLINE_S = 60
 
 cases = []
 views = []  # that are still open

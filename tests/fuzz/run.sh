@@ -13,7 +13,7 @@ shift
 out=$(realpath -m "${BUILD:-build}")/fuzz
 clang=${CLANG:-clang}
 flags=(-g -O1 -fsanitize=address -fsanitize=undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-	-D_GNU_SOURCE -Iinclude -Iuser -Itests/unit)
+	-D_GNU_SOURCE -I. -Iinclude -Iuser -Itests/unit)
 libs=(-lelf -ldw -llzma -lcapstone -liberty -lzstd -lz -ljansson -lpthread -lm)
 mkdir -p "$out/obj"
 
@@ -140,7 +140,7 @@ corpus_maps() {
 corpus_traces() {
 	local dir=$1 cc=${CC:-gcc}
 	if [ ! -e "$out/mktrace" ] || [ -n "$newest" ]; then
-		$cc -O1 -D_GNU_SOURCE -DQBPF_VERSION='"fuzz"' -Iinclude -Iuser -Itests/tools \
+		$cc -O1 -D_GNU_SOURCE -DQBPF_VERSION='"fuzz"' -I. -Iinclude -Iuser -Itests/tools \
 			tests/tools/mktrace*.c user/file/*.c -lzstd -lz -lpthread -o "$out/mktrace" || return
 	fi
 	mkdir -p "$out/seeds"

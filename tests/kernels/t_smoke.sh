@@ -81,6 +81,36 @@ kill -0 $pid
 check $? "attach: the target lives"
 kill $pid
 
+# Functions of CUDA in a library that is opened later: their programs are loaded then.
+mkfifo $OUT/lines
+/build/tests/w_process late 300 /build/tests/liblate_cuda.so <$OUT/lines >$OUT/late.out 2>&1 &
+pid=$!
+exec 3>$OUT/lines
+"$QBPF" attach -p $pid --json=$OUT/late.json >/dev/null 2>$OUT/late.err &
+tracer=$!
+# Once stderr has the words: a line for the target.
+after()
+{
+	for _ in $(seq 300); do
+		grep -q "$1" $OUT/late.err && break
+		sleep 0.1
+	done
+	echo >&3
+}
+after 'tracing'
+after 'in newly mapped objects'
+wait $tracer
+check $? "late CUDA: exit status"
+sed 's/^/# /' $OUT/late.err
+exec 3>&-
+for call in cudaMalloc=1 cudaMemcpy=300 cudaLaunchKernel=300; do
+	got=$(field $OUT/late.json cuda:${call%=*} count)
+	[ "$got" = "${call#*=}" ]
+	check $? "late CUDA: ${call%=*}: $got of ${call#*=} calls"
+done
+grep -q '"bytes": 22500,' $OUT/late.json
+check $? "late CUDA: the bytes of copies that did not fail"
+
 # From the first instruction to the end every count is known: the workload prints its own.
 "$QBPF" run --json=$OUT/run.json -- $W --ticks 60 --rate 200 --threads 2 >$OUT/run.out 2>$OUT/run.err
 check $? "run: exit status"

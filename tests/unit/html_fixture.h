@@ -66,6 +66,8 @@ static inline void fix_event(struct fixture *f, struct event ev)
 	f->counts[ev.span - 1].streamed++;
 }
 
+#include "html_fixture_gpu.h"
+
 static inline void fix_one(struct fixture *f)
 {
 	uint32_t span = fix_span(f, "one:span", SPAN_MARKER, QBPF_HIST_NS);
@@ -330,10 +332,22 @@ static inline void fix_none(struct fixture *f)
 static const struct {
 	const char *name;
 	void (*make)(struct fixture *f);
-} html_fixtures[] = {{"none", fix_none},	 {"unhit", fix_unhit},	 {"one", fix_one},
-		     {"instants", fix_instants}, {"values", fix_values}, {"hostile", fix_hostile},
-		     {"known", fix_known},	 {"odd", fix_odd},	 {"cut", fix_cut},
-		     {"many", fix_many},	 {"wide", fix_wide},	 {"deep", fix_deep}};
+} html_fixtures[] = {{"none", fix_none},
+		     {"unhit", fix_unhit},
+		     {"one", fix_one},
+		     {"instants", fix_instants},
+		     {"values", fix_values},
+		     {"hostile", fix_hostile},
+		     {"known", fix_known},
+		     {"odd", fix_odd},
+		     {"cut", fix_cut},
+		     {"many", fix_many},
+		     {"wide", fix_wide},
+		     {"deep", fix_deep},
+		     {"gpu", fix_gpu},
+		     {"gpu-alone", fix_gpu_alone},
+		     {"gpu-hostile", fix_gpu_hostile},
+		     {"gpu-many", fix_gpu_many}};
 
 #define HTML_FIXTURES (sizeof(html_fixtures) / sizeof(html_fixtures[0]))
 
@@ -383,7 +397,7 @@ static inline void fix_write(const char *path, size_t which)
 static inline void fix_analyse(const char *name, bool per_thread, struct trace_reader **r,
 			       struct analysis **a)
 {
-	struct analysis_opts o = {.slowest = 10, .per_thread = per_thread};
+	struct analysis_opts o = {.slowest = 10, .per_thread = per_thread, .gpu_most = 4000};
 	char path[] = "/tmp/qbpf-page-XXXXXX";
 	struct err e = {""};
 	size_t which = 0;

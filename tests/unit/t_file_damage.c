@@ -641,8 +641,14 @@ static void t_not_a_trace(void **state)
 	} rows[] = {
 	    {"/nonexistent/x.qbpf", -ENOENT, "/nonexistent/x.qbpf: No such file or directory"},
 	    {"/proc/self/exe", -EBADMSG, "/proc/self/exe: not a qbpf trace"},
-	    {"/dev/null", -EINVAL, "/dev/null: not a regular file"},
-	    {"/tmp", -EINVAL, "/tmp: not a regular file"},
+	    {"/dev/null", -EINVAL,
+	     "/dev/null: a device, not a regular file; a trace is not read from front to back: "
+	     "save it "
+	     "to a file first"},
+	    {"-", -EINVAL,
+	     "-: a pipe, not a regular file; a trace is not read from front to back: save it to a "
+	     "file first"},
+	    {"/tmp", -EINVAL, "/tmp: a folder, not a regular file"},
 	};
 	struct result res;
 

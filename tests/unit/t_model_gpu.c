@@ -695,6 +695,9 @@ static void t_queue(void **state)
 	assert_true(st->null);
 	assert_int_equal(st->queue_max, 2);
 	assert_int_equal(st->queue_ns, 1000 + 1900 + 200);
+	assert_int_equal(st->queue_found[0], 2);
+	assert_int_equal(st->queue_found[1], 1);
+	assert_int_equal(st->queue_found[2], 0);
 	assert_int_equal(st->from_ns, 1000);
 	assert_int_equal(st->to_ns, 3200);
 	assert_int_equal(st->kernel_ns, 1900);
@@ -980,6 +983,52 @@ static void t_late(void **state)
 	gpu__free(g);
 }
 
+/* Ticks on two threads, of 1000 ns each 1200, the second thread's so much later. */
+static struct gpu_summary *settled_in_ticks(uint64_t shift)
+{
+	struct gpu *g = begin(0);
+	struct gpu_summary *s;
+
+	reset(NULL);
+	for (uint32_t i = 0; i < 100; i++) {
+		uint64_t at = 10000 + 1200 * (i / 2) + i % 2 * shift;
+
+		list.tid = 100 + i % 2;
+		gr__call(&list, LAUNCH, i + 1, at + 100, at + 200);
+		gr__kernel(&list, SIGNAL, i + 1, at + 300, at + 400);
+		gr__span(&list, TICK, i % 2, 0, at, at + 1000);
+	}
+	put_all(g);
+	for (uint64_t to = 11000; to < 70000; to += 7 * 1200)
+		assert_int_equal(gpu__settle(g, to - 400), 0);
+	assert_int_equal(gpu__finish(g), 0);
+	s = gpu__summary(g);
+	check_sums(s);
+	assert_int_equal(s->nspans, 1);
+	assert_int_equal(s->late, 0);
+	gpu__free(g);
+	return s;
+}
+
+/* Settling at a moment within spans makes no difference where there is a quiet one nearby. */
+static void t_settled_within_spans(void **state)
+{
+	struct gpu_summary *s = settled_in_ticks(100);
+
+	(void)state;
+	assert_int_equal(s->spans[0].count, 100);
+	assert_int_equal(s->spans[0].cut, 0);
+	assert_int_equal(s->spans[0].launches, 100);
+	assert_int_equal(s->spans[0].kernel_ns, 100 * 100);
+	gpu_summary__put(s);
+	/* Never quiet: those across the moment are told. */
+	s = settled_in_ticks(600);
+	assert_in_range(s->spans[0].cut, 7, 14);
+	assert_int_equal(s->spans[0].count + s->spans[0].cut, 100);
+	assert_int_equal(s->kernels[0].time.count, 100);
+	gpu_summary__put(s);
+}
+
 /* A hundred thousand ticks in a quarter of a megabyte. */
 static void t_bounded(void **state)
 {
@@ -1092,6 +1141,7 @@ int main(void)
 	    cmocka_unit_test_setup(t_order, reset),
 	    cmocka_unit_test_setup(t_bit_by_bit, reset),
 	    cmocka_unit_test_setup(t_late, reset),
+	    cmocka_unit_test_setup(t_settled_within_spans, reset),
 	    cmocka_unit_test_setup(t_bounded, reset),
 	    cmocka_unit_test_setup(t_any, reset),
 	};

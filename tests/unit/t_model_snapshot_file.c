@@ -70,6 +70,35 @@ static void same_span(struct snap_span a, struct snap_span b)
 			    offsetof(struct snap_span, refused) - offsetof(struct snap_span, open));
 }
 
+static void same_cuda(const struct cuda_calls *a, const struct cuda_calls *b)
+{
+	assert_int_equal(a->ntransfers, b->ntransfers);
+	for (size_t i = 0; i < a->ntransfers; i++) {
+		assert_memory_equal(&a->transfers[i], &b->transfers[i],
+				    offsetof(struct cuda_transfer, sizes));
+		same_hist(a->transfers[i].sizes, b->transfers[i].sizes);
+	}
+	assert_int_equal(a->nkernels, b->nkernels);
+	for (size_t i = 0; i < a->nkernels; i++) {
+		struct cuda_kernel x = a->kernels[i], y = b->kernels[i];
+
+		same_text(x.name, y.name);
+		assert_int_equal(x.span, y.span);
+		assert_int_equal(x.named, y.named);
+		assert_int_equal(x.any_grid, y.any_grid);
+		assert_memory_equal(x.grid, y.grid, sizeof(x.grid));
+		assert_memory_equal(&x.sums, &y.sums, sizeof(x.sums));
+	}
+	assert_int_equal(a->nfailures, b->nfailures);
+	for (size_t i = 0; i < a->nfailures; i++) {
+		assert_int_equal(a->failures[i].span, b->failures[i].span);
+		assert_int_equal(a->failures[i].code, b->failures[i].code);
+		assert_int_equal(a->failures[i].count, b->failures[i].count);
+	}
+	assert_int_equal(a->lost, b->lost);
+	assert_int_equal(a->names_lost, b->names_lost);
+}
+
 static void same_snapshot(const struct snapshot *a, const struct snapshot *b)
 {
 	assert_int_equal(a->start_ns, b->start_ns);
@@ -104,6 +133,34 @@ static void same_snapshot(const struct snapshot *a, const struct snapshot *b)
 		same_text(a->notes[i], b->notes[i]);
 	assert_memory_equal(a->price_ns, b->price_ns, sizeof(a->price_ns));
 	assert_int_equal(a->map_bytes, b->map_bytes);
+	assert_int_equal(a->cuda != NULL, b->cuda != NULL);
+	if (a->cuda)
+		same_cuda(a->cuda, b->cuda);
+}
+
+static struct cuda_calls *full_cuda(void)
+{
+	struct cuda_kernel k = {.span = UINT32_MAX,
+				.name = (char[]){"alpha(float*)"},
+				.named = true,
+				.grid = {1, 2, UINT32_MAX, 4, 5, 6}};
+	struct qbpf_hist_cell cell = {.sum_lo = 7, .min = 7, .max = 7, .n = {[7] = 1}};
+	struct cuda_sums sums = {1, 2, 3, 4, 5, UINT64_MAX, 7, 8};
+	struct cuda_calls *c = cuda_calls__new();
+
+	assert_int_equal(cuda_calls__add_transfer(c, 3, QBPF_CUDA_COPY, QBPF_CUDA_D2H, &sums), 0);
+	assert_int_equal(cuda_calls__add_sizes(c, 3, QBPF_CUDA_D2H, 0, &cell), 0);
+	sums.bytes = 9;
+	assert_int_equal(cuda_calls__add_transfer(c, 4, QBPF_CUDA_ALLOC, QBPF_CUDA_NO_DIR, &sums),
+			 0);
+	k.sums = sums;
+	assert_int_equal(cuda_calls__add_kernel(c, &k), 0);
+	k.any_grid = true;
+	assert_int_equal(cuda_calls__add_kernel(c, &k), 0);
+	assert_int_equal(cuda_calls__add_failure(c, 5, 999, 77), 0);
+	c->lost = 11;
+	c->names_lost = 12;
+	return c;
 }
 
 /* Every field has a value of its own, the greatest and the smallest among them. */
@@ -133,6 +190,7 @@ static struct snapshot *full(void)
 	s->nodes[4].id = UINT32_MAX;
 	s->nodes[4].parent = UINT32_MAX;
 	s->nodes[4].span = UINT32_MAX;
+	s->cuda = full_cuda();
 	return s;
 }
 
@@ -174,9 +232,9 @@ static void t_cut(void **state)
 	bytes = realloc(bytes, len + 1);
 	((char *)bytes)[len] = 0;
 	assert_int_equal(snapshot__unpack(bytes, len + 1, &got, &e), -EBADMSG);
-	((char *)bytes)[0] = 2;
+	((char *)bytes)[0] = 3;
 	assert_int_equal(snapshot__unpack(bytes, len, &got, &e), -EPROTO);
-	assert_non_null(strstr(e.text, "version 2"));
+	assert_non_null(strstr(e.text, "version 3"));
 	free(bytes);
 	snapshot__free(s);
 }

@@ -11,6 +11,9 @@ $(BUILD)/tests/w_tail: tests/workloads/w_funcs.c
 $(BUILD)/tests/libplugin.so: tests/workloads/plugin.c
 	@mkdir -p $(@D)
 	$(CC) -Iinclude -O2 -g -fPIC -shared -MMD -MP -MF $@.d $< -o $@
+$(BUILD)/tests/liblate_cuda.so: tests/workloads/late_cuda.c
+	@mkdir -p $(@D)
+	$(CC) -O2 -g -fPIC -shared -Wall -Wextra -MMD -MP -MF $@.d $< -o $@
 $(BUILD)/tests/w_late_fork $(BUILD)/tests/w_late_throw: $(BUILD)/tests/libdl.so.9
 $(BUILD)/tests/libdl.so.9: tests/workloads/late_dl.c
 	@mkdir -p $(@D)
@@ -21,7 +24,7 @@ $(BUILD)/tests/libthrower.so: tests/workloads/thrower.cc
 $(BUILD)/tests/w_switch: tests/workloads/w_funcs.c
 	@mkdir -p $(@D)
 	$(CC) -Iinclude -O2 -g -MMD -MP -MF $@.d -DSWITCHES $(cflags_w_funcs) $< -o $@ -lpthread
-EXTRA_WORKS += $(BUILD)/tests/w_switch $(BUILD)/tests/w_tail $(BUILD)/tests/libplugin.so $(BUILD)/tests/libthrower.so
+EXTRA_WORKS += $(BUILD)/tests/w_switch $(BUILD)/tests/w_tail $(BUILD)/tests/libplugin.so $(BUILD)/tests/libthrower.so $(BUILD)/tests/liblate_cuda.so
 
 # No endbr64 at the entry of functions; and a nop5 there, which gcc has not for a PIE.
 cflags_w_bench	      := -fcf-protection=none

@@ -11,7 +11,7 @@ int cmd_attach(int argc, char **argv)
 {
 	struct session_opts so;
 	struct session *s = NULL;
-	struct agents *agents = NULL;
+	struct cuda cuda = {0};
 	struct record record = {0};
 	struct report report;
 	struct options o;
@@ -37,14 +37,14 @@ int cmd_attach(int argc, char **argv)
 	err = record__open(&record, &o, argc, argv, &so.record, &e);
 	if (err)
 		goto out;
-	err = cuda__for_attach(&o, &agents, &e);
+	err = cuda__for_attach(&o, &cuda, &e);
 	if (err)
 		goto out;
-	so.agents = agents;
+	cuda__session_opts(&cuda, &so);
 	err = session__new(&so, &s, &e);
 	if (err)
 		goto out;
-	err = cuda__attach(&o, agents, &e);
+	err = cuda__attach(&o, cuda.agents, &e);
 	if (err)
 		goto out;
 	err = watch__prepare(s, &o, o.wait, &e);
@@ -54,13 +54,13 @@ int cmd_attach(int argc, char **argv)
 	if (!err)
 		err = record__convert(&record, &e);
 	if (!err)
-		err = cuda__finish(&o, agents, &e);
+		err = cuda__finish(&o, cuda.agents, &e);
 out:
 	if (err)
 		log_err("%s", e.text);
 	report__close(&report, &e);
 	session__free(s);
-	agents__free(agents);
+	cuda__clear(&cuda);
 	record__clear(&record);
 	options__clear(&o);
 	return err ? EXIT_FAILED : EXIT_OK;

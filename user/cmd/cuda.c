@@ -3,43 +3,34 @@
 #include "cmd/cuda.h"
 
 #include <limits.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "log.h"
 #include "trace/agent_file.h"
 #include "trace/inject.h"
 
-static bool is_wanted(const struct options *o)
-{
-	return o->plan.cuda == CUDA_AUTO || o->plan.cuda == CUDA_AGENT;
-}
-
-/* A fault is one only where the agent was asked for by name. */
-static int tolerate(const struct options *o, int err, const struct err *e)
-{
-	if (!err || o->plan.cuda == CUDA_AGENT)
-		return err;
-	log_warn("no records of the GPU: %s", e->text);
-	return 0;
-}
-
-int cuda__for_run(const struct options *o, struct agents **out, struct err *e)
+int cuda__for_run(const struct options *o, struct cuda *c, struct err *e)
 {
 	char path[PATH_MAX];
 	int err;
 
-	*out = NULL;
-	if (!is_wanted(o))
+	memset(c, 0, sizeof(*c));
+	if (o->plan.cuda != CUDA_AUTO && o->plan.cuda != CUDA_AGENT)
 		return 0;
 	err = agent_file__find(path, sizeof(path), e);
 	if (!err)
-		err = agents__new(out, e);
+		err = agents__new(&c->agents, e);
 	if (!err)
-		err = agents__for_child(*out, path, e);
-	if (err) {
-		agents__free(*out);
-		*out = NULL;
-	}
-	return tolerate(o, err, e);
+		err = agents__for_child(c->agents, path, e);
+	if (!err)
+		return 0;
+	cuda__clear(c);
+	if (o->plan.cuda == CUDA_AGENT)
+		return err;
+	snprintf(c->hint, sizeof(c->hint),
+		 "CUDA's calls are seen by uprobes, and nothing of the GPU: %s", e->text);
+	return 0;
 }
 
 static int inject(pid_t pid, const char *path, struct agents *a, struct err *e)
@@ -58,10 +49,23 @@ static int inject(pid_t pid, const char *path, struct agents *a, struct err *e)
 	return 0;
 }
 
-int cuda__for_attach(const struct options *o, struct agents **out, struct err *e)
+int cuda__for_attach(const struct options *o, struct cuda *c, struct err *e)
 {
-	*out = NULL;
-	return is_wanted(o) ? agents__new(out, e) : 0;
+	memset(c, 0, sizeof(*c));
+	if (o->plan.cuda == CUDA_AUTO)
+		snprintf(c->hint, sizeof(c->hint),
+			 "CUDA's calls are seen by uprobes; --cuda agent shows what the GPU did "
+			 "too, and "
+			 "without a trap in each call");
+	return o->plan.cuda == CUDA_AGENT ? agents__new(&c->agents, e) : 0;
+}
+
+void cuda__session_opts(const struct cuda *c, struct session_opts *so)
+{
+	so->agents = c->agents;
+	so->cuda_hint = *c->hint ? c->hint : NULL;
+	if (c->agents)
+		so->plan.cuda = CUDA_AGENT;
 }
 
 int cuda__attach(const struct options *o, struct agents *a, struct err *e)
@@ -72,14 +76,18 @@ int cuda__attach(const struct options *o, struct agents *a, struct err *e)
 	if (!a)
 		return 0;
 	err = agent_file__find(path, sizeof(path), e);
-	if (err)
-		return tolerate(o, err, e);
 	for (size_t i = 0; i < o->npids && !err; i++)
-		err = tolerate(o, inject(o->pids[i], path, a, e), e);
+		err = inject(o->pids[i], path, a, e);
 	return err;
 }
 
 int cuda__finish(const struct options *o, struct agents *a, struct err *e)
 {
 	return a && o->plan.cuda == CUDA_AGENT ? agents__check(a, e) : 0;
+}
+
+void cuda__clear(struct cuda *c)
+{
+	agents__free(c->agents);
+	c->agents = NULL;
 }

@@ -46,7 +46,7 @@ struct export_args {
 	const char *trace;
 	struct outname out;
 	enum export_format format;
-	bool has_format, has_from, has_to, help;
+	bool has_format, has_by, has_from, has_to, help;
 	uint64_t from_ns, to_ns; /* after the recording's begin */
 	struct export_opts opts;
 };
@@ -92,6 +92,7 @@ static int take_option(struct export_args *a, int code, const char *arg)
 		log_err("%s", e.text);
 		return -EINVAL;
 	case CODE_BY:
+		a->has_by = true;
 		a->opts.by_count = !strcmp(arg, "count");
 		if (a->opts.by_count || !strcmp(arg, "time"))
 			return 0;
@@ -140,6 +141,15 @@ static int parse(struct export_args *a, int argc, char **argv)
 	a->trace = argv[optind];
 	if (!a->has_format && (!a->out.path || export__format_of_path(a->out.path, &a->format))) {
 		log_err("which format? -f perfetto|chrome|speedscope|folded|csv|hgrm");
+		return -EINVAL;
+	}
+	if (a->has_by && a->format != EXPORT_FOLDED) {
+		log_err("--by is for folded alone, not for %s", export__format_name(a->format));
+		return -EINVAL;
+	}
+	if (a->opts.gpu_tracks && a->format != EXPORT_PERFETTO) {
+		log_err("--gpu-tracks is for perfetto alone, not for %s",
+			export__format_name(a->format));
 		return -EINVAL;
 	}
 	if (a->has_from && a->has_to && a->from_ns > a->to_ns) {

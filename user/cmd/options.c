@@ -12,6 +12,7 @@
 
 #include "cmd/options.h"
 #include "cmd/outfile.h"
+#include "cmd/record.h"
 #include "log.h"
 #include "trace/placement.h"
 
@@ -38,6 +39,7 @@ enum {
 	CODE_RING,
 	CODE_CPU,
 	CODE_CUDA,
+	CODE_CUDA_API,
 };
 
 #define ALL   (OPT_ATTACH | OPT_RUN | OPT_LIST)
@@ -53,8 +55,10 @@ static const struct option_def defs[] = {
      "a span by hand; a key pairs across threads"},
     {CODE_RETURNS, "returns", "auto|guard|uretprobe|ret|none", ALL, "What to trace",
      "how function ends are seen (default auto)"},
-    {CODE_CUDA, "cuda", "auto|agent|off", TRACE, "What to trace",
-     "records of the GPU, by an agent in the target (default off)"},
+    {CODE_CUDA, "cuda", "auto|uprobe|agent|off", ALL, "What to trace",
+     "how CUDA is seen: calls by uprobes, the GPU by an agent (default auto)"},
+    {CODE_CUDA_API, "cuda-api", "auto|runtime|driver|both", ALL, "What to trace",
+     "which of CUDA's calls (default: the runtime's, else the driver's)"},
     {CODE_UNSAFE, "unsafe", NULL, ALL, "What to trace", "arm what preflight refuses"},
     {CODE_MAX_SPANS, "max-spans", "N", ALL, "What to trace",
      "refuse a selection of more spans (default 4096)"},
@@ -182,24 +186,38 @@ static int parse_integer(const char *option, const char *text, unsigned long min
 	return 0;
 }
 
-/* A power of two of whole pages, as the kernel wants it. */
-static int parse_ring(const char *text, size_t *out)
+/* 8388608, 8192K, 8M, 8MB, 8MiB: what the prefix says is of 1024 in each. ULONG_MAX: none of these. */
+static unsigned long size_of(const char *text)
 {
-	static const char suffixes[] = "KMG";
-	unsigned long page = (unsigned long)sysconf(_SC_PAGESIZE), v;
-	const char *suffix;
+	static const char prefixes[] = "KMG";
+	const char *prefix;
+	unsigned long v;
 	char *end;
 
 	errno = 0;
 	v = strtoul(text, &end, 10);
-	suffix = *end ? strchr(suffixes, toupper((unsigned char)*end)) : NULL;
-	if (suffix && v <= RECORD_RING_MAX) {
-		v <<= 10 * (suffix - suffixes + 1);
+	if (!isdigit((unsigned char)*text) || errno)
+		return ULONG_MAX;
+	prefix = *end ? strchr(prefixes, toupper((unsigned char)*end)) : NULL;
+	if (prefix) {
+		unsigned int bits = 10 * (unsigned int)(prefix - prefixes + 1);
+
+		if (v > ULONG_MAX >> bits)
+			return ULONG_MAX;
+		v <<= bits;
 		end++;
 	}
-	if (!isdigit((unsigned char)*text) || errno || *end || v < RECORD_RING_MIN ||
-	    v > RECORD_RING_MAX) {
-		log_err("--ring %s: not a size from 4K to 1G", text);
+	return !*end || !strcasecmp(end, "B") || (prefix && !strcasecmp(end, "iB")) ? v : ULONG_MAX;
+}
+
+/* A power of two of whole pages, as the kernel wants it. */
+static int parse_ring(const char *text, size_t *out)
+{
+	unsigned long page = (unsigned long)sysconf(_SC_PAGESIZE), v = size_of(text);
+
+	if (v < RECORD_RING_MIN || v > RECORD_RING_MAX) {
+		log_err("--ring %s: not a size from 4K to 1G (8M, 8MB and 8MiB are the same)",
+			text);
 		return -EINVAL;
 	}
 	for (*out = page; *out < v; *out *= 2)
@@ -260,10 +278,13 @@ static int apply(struct options *o, int code, char *arg)
 		return err;
 	case CODE_CUDA:
 		err = cuda_mode_parse(arg, &o->plan.cuda);
-		if (!err && o->plan.cuda == CUDA_UPROBE)
-			err = -EINVAL;
 		if (err)
-			log_err("--cuda %s: one of auto, agent, off", arg);
+			log_err("--cuda %s: one of auto, uprobe, agent, off", arg);
+		return err;
+	case CODE_CUDA_API:
+		err = cuda_api_parse(arg, &o->plan.cuda_api);
+		if (err)
+			log_err("--cuda-api %s: one of auto, runtime, driver, both", arg);
 		return err;
 	case CODE_UNSAFE:
 		o->plan.unsafe = true;
@@ -291,6 +312,10 @@ static int apply(struct options *o, int code, char *arg)
 				!*arg	    ? "no name"
 				: o->output ? "there can be only one"
 					    : "a recording goes to a file, not to stdout");
+			return -EINVAL;
+		}
+		if (record__check_name(arg, &e)) {
+			log_err("%s", e.text);
 			return -EINVAL;
 		}
 		o->output = arg;
@@ -409,7 +434,6 @@ int options__parse(struct options *o, enum opt_command cmd, int argc, char **arg
 
 	memset(o, 0, sizeof(*o));
 	o->plan.max_spans = 4096;
-	o->plan.cuda = CUDA_OFF;
 	o->record.cpu = PLACEMENT_AUTO;
 	build_tables(cmd, shorts, longs);
 	opterr = 0;

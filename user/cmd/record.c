@@ -51,6 +51,36 @@ static char *command_line(int argc, char **argv)
 	return NULL;
 }
 
+/*
+ * Any name may be given to a recording, but one of these would be taken for what it is not: by who
+ * reads the command line, and by the program that opens such files.
+ */
+int record__check_name(const char *path, struct err *e)
+{
+	static const struct {
+		const char *suffix, *instead;
+	} others[] = {
+	    {".txt", "record to a .qbpf, then: qbpf report FILE.qbpf > OUT.txt"},
+	    {".html", "record to a .qbpf, then: qbpf report --html=OUT.html FILE.qbpf"},
+	    {".htm", "record to a .qbpf, then: qbpf report --html=OUT.html FILE.qbpf"},
+	    {".xml", "record to a .qbpf, then: qbpf check --junit OUT.xml FILE.qbpf RULE..."},
+	    {".perfetto-trace", "for Perfetto's format name it .pftrace"},
+	    {".pb", "for Perfetto's format name it .pftrace"},
+	    {".gz", "name it .qbpf, which is compressed as it is"},
+	    {".zst", "name it .qbpf, which is compressed as it is"},
+	};
+	size_t len = strlen(path);
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		size_t n = strlen(others[i].suffix);
+
+		if (len > n && !strcasecmp(path + len - n, others[i].suffix))
+			return err_set(e, -EINVAL, "-o %.200s: a recording is no %s file: %s", path,
+				       others[i].suffix, others[i].instead);
+	}
+	return 0;
+}
+
 int record__open(struct record *r, const struct options *o, int argc, char **argv,
 		 struct record_opts *out, struct err *e)
 {

@@ -11,6 +11,8 @@ struct record {
 	char *command;
 };
 
+/* -EINVAL with e: the name is one of a kind of file that attach does not write. */
+int record__check_name(const char *path, struct err *e);
 /* Fills opts->record from the options; argv is the command's own. Owned by r. */
 int record__open(struct record *r, const struct options *o, int argc, char **argv,
 		 struct record_opts *out, struct err *e);

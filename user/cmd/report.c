@@ -27,7 +27,10 @@ int report__open(struct report *r, const struct options *o, struct err *e)
 	if (!o->json_file)
 		return 0;
 	r->fresh = true;
-	fd = open(o->json_file, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	fd = open(o->json_file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	r->made = fd >= 0;
+	if (fd < 0 && errno == EEXIST)
+		fd = open(o->json_file, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
 	r->json = fd < 0 ? NULL : fdopen(fd, "w");
 	if (r->json)
 		return 0;
@@ -126,6 +129,8 @@ int report__close(struct report *r, struct err *e)
 
 	if (r->json && r->json != stdout && fclose(r->json))
 		err = err_set(e, -errno, "%s: %s", r->o->json_file, strerror(errno));
+	if (r->made && r->fresh)
+		unlink(r->o->json_file);
 	r->json = NULL;
 	return err;
 }

@@ -16,6 +16,7 @@ struct report {
 	const struct options *o;
 	FILE *json; /* NULL: no JSON */
 	bool fresh; /* nothing is written yet: what an older document had is still there */
+	bool made;  /* the file was not there before */
 	bool gone;
 };
 

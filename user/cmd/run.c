@@ -21,7 +21,7 @@ int cmd_run(int argc, char **argv)
 {
 	struct session_opts so;
 	struct launch *launch = NULL;
-	struct agents *agents = NULL;
+	struct cuda cuda = {0};
 	struct session *s = NULL;
 	struct record record = {0};
 	struct report report;
@@ -45,12 +45,12 @@ int cmd_run(int argc, char **argv)
 		err = watch__block_signals(&e);
 	if (err)
 		goto out;
-	err = cuda__for_run(&o, &agents, &e);
+	err = cuda__for_run(&o, &cuda, &e);
 	if (err)
 		goto out;
 	err = launch__start(o.rest, &launch, &e);
-	if (agents)
-		agents__child_started(agents);
+	if (cuda.agents)
+		agents__child_started(cuda.agents);
 	if (err)
 		goto out;
 	pid = launch__pid(launch);
@@ -61,7 +61,7 @@ int cmd_run(int argc, char **argv)
 	so.pids = &pid;
 	so.npids = 1;
 	so.starting = true;
-	so.agents = agents;
+	cuda__session_opts(&cuda, &so);
 	err = session__new(&so, &s, &e);
 	if (err)
 		goto out;
@@ -72,7 +72,7 @@ int cmd_run(int argc, char **argv)
 	if (!err)
 		err = record__convert(&record, &e);
 	if (!err)
-		err = cuda__finish(&o, agents, &e);
+		err = cuda__finish(&o, cuda.agents, &e);
 out:
 	if (err) {
 		log_err("%s", e.text);
@@ -80,7 +80,7 @@ out:
 	}
 	report__close(&report, &e);
 	session__free(s);
-	agents__free(agents);
+	cuda__clear(&cuda);
 	launch__free(launch);
 	record__clear(&record);
 	options__clear(&o);

@@ -21,6 +21,7 @@
 #define WINDOWS	     100
 #define HTML_SLOWEST 50 /* whole trees on the page's timeline */
 #define TREE_MAX     20000
+#define GPU_MOST     4000 /* of what the GPU did beside one of them */
 
 struct report_args {
 	struct report_opts report;
@@ -215,6 +216,7 @@ static int report(struct report_args *args, struct err *e)
 	    .slowest = args->html.option ? HTML_SLOWEST : 1,
 	    .tree_max = TREE_MAX,
 	    .per_thread = args->report.threads,
+	    .gpu_most = args->html.option ? GPU_MOST : 0,
 	};
 	struct trace_reader *r = NULL;
 	struct job j = {.args = args};

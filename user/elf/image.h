@@ -41,6 +41,7 @@ struct elf_info {
 	bool imports_dlopen;	  /* dlopen, dlmopen, dlsym, dlvsym */
 	bool imports_sigaltstack; /* sigaltstack */
 	bool imports_syscall;	  /* syscall */
+	bool has_cuda; /* may define functions of CUDA; false is certain, but of a debug file */
 };
 
 struct elf_image;

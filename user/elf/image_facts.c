@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What a file's sections, notes and symbol names say about the program's habits: language,
- * exceptions, thread cancellation, stack switching, loading code, forking.
+ * exceptions, thread cancellation, stack switching, loading code, forking; and whether it holds CUDA.
  *
  * A wrong "no" lets preflight arm a probe that can kill the target, so names count wherever
  * they are: imported (.dynsym), or linked in statically (.symtab). Only a library that
@@ -22,6 +22,7 @@ enum habit {
 	HABIT_DLOPEN, /* the same, and so the rest */
 	HABIT_SIGALTSTACK,
 	HABIT_SYSCALL,
+	HABIT_CUDA, /* defined: exported, or linked in statically */
 };
 
 static const struct {
@@ -54,6 +55,11 @@ static const struct {
     {"dlvsym", HABIT_DLOPEN},
     {"sigaltstack", HABIT_SIGALTSTACK},
     {"syscall", HABIT_SYSCALL},
+    {"cudaLaunchKernel", HABIT_CUDA}, /* each library of CUDA has one of these */
+    {"cudaMalloc", HABIT_CUDA},
+    {"cudaGraphLaunch", HABIT_CUDA},
+    {"cuLaunchKernel", HABIT_CUDA},
+    {"cuMemAlloc_v2", HABIT_CUDA},
 };
 
 #define NHABITS (sizeof(habits) / sizeof(habits[0]))
@@ -170,6 +176,9 @@ static void note_use(struct elf_info *info, enum habit habit)
 	case HABIT_SYSCALL:
 		info->imports_syscall = true;
 		break;
+	case HABIT_CUDA:
+		info->has_cuda = true;
+		break;
 	}
 }
 
@@ -190,6 +199,8 @@ void elf_facts__read(const struct elf_image *img, struct elf_info *info)
 		bool imported = seen & 1u << i, exported = own & 1u << i;
 		bool used = imported || (!exported && (linked & 1u << i));
 
+		if (habits[i].habit == HABIT_CUDA)
+			used = exported || (!imported && (linked & 1u << i));
 		if (used || (exported && habits[i].habit == HABIT_THROW))
 			note_use(info, habits[i].habit);
 	}
@@ -218,6 +229,7 @@ void elf_image__learn(const struct elf_image *img, const struct elf_image *debug
 	info->imports_dlopen |= more->imports_dlopen;
 	info->imports_sigaltstack |= more->imports_sigaltstack;
 	info->imports_syscall |= more->imports_syscall;
+	info->has_cuda |= more->has_cuda;
 }
 
 static bool find_build_id(const uint8_t *data, size_t len, struct elf_info *info)

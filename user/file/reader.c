@@ -97,6 +97,18 @@ static int check_file_header(struct trace_reader *r, struct err *e)
 	return 0;
 }
 
+static int no_file(const char *name, mode_t mode, struct err *e)
+{
+	return err_set(e, -EINVAL, "%.256s: a %s, not a regular file%s", name,
+		       S_ISDIR(mode)	? "folder"
+		       : S_ISFIFO(mode) ? "pipe"
+		       : S_ISSOCK(mode) ? "socket"
+					: "device",
+		       S_ISDIR(mode)
+			   ? ""
+			   : "; a trace is not read from front to back: save it to a file first");
+}
+
 int trace_reader__open_fd(int fd, const char *name, struct trace_reader **out, struct err *e)
 {
 	struct trace_reader *r = calloc(1, sizeof(*r));
@@ -124,7 +136,7 @@ int trace_reader__open_fd(int fd, const char *name, struct trace_reader **out, s
 	}
 	err = -EINVAL;
 	if (!S_ISREG(st.st_mode)) {
-		err_set(e, err, "%.256s: not a regular file", name);
+		no_file(name, st.st_mode, e);
 		goto out;
 	}
 	r->size = r->info.file_bytes = (uint64_t)st.st_size;
@@ -147,6 +159,8 @@ int trace_reader__open(const char *path, struct trace_reader **out, struct err *
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), err = -errno;
 
 	*out = NULL;
+	if (fd < 0 && !strcmp(path, "-"))
+		return no_file(path, S_IFIFO, e);
 	if (fd < 0)
 		return err_set(e, err, "%.256s: %s", path, strerror(-err));
 	return trace_reader__open_fd(fd, path, out, e);

@@ -13,6 +13,7 @@
 #include <zstd.h>
 
 #include "file/codec.h"
+#include "qbpf/ring.h"
 #include "quiet_thread.h"
 
 #define QUEUE_MAX  (32u << 20) /* bytes of items that wait */
@@ -45,6 +46,7 @@ struct sink {
 	uint64_t seq, nevents;
 	uint64_t *held; /* by span id: events written */
 	uint32_t nheld;
+	uint64_t gpu_held[QBPF_RING_TYPES]; /* the same of records of the GPU */
 	/* shared */
 	pthread_t thread;
 	bool running;
@@ -235,6 +237,16 @@ static int make_room_for_held(struct sink *s, const struct item *it)
 	return 0;
 }
 
+static void count_gpu(struct sink *s, const struct item *it)
+{
+	const struct qbpf_ring_record *rec;
+
+	for (size_t at = 0; at < it->raw.n; at += rec->size) {
+		rec = (const void *)(it->raw.p + at);
+		s->gpu_held[rec->type < QBPF_RING_TYPES ? rec->type : 0]++;
+	}
+}
+
 static int write_item(struct sink *s, const struct item *it)
 {
 	struct trace_block b = {.type = it->type, .thread = it->thread, .count = it->count};
@@ -244,8 +256,12 @@ static int write_item(struct sink *s, const struct item *it)
 		return write_aggregates(s, it);
 	if (it->type == BLOCK_END)
 		return write_end(s, it->end_ns);
-	if (it->type != BLOCK_EVENTS)
-		return write_indexed(s, &b, it->raw.p, it->raw.n);
+	if (it->type != BLOCK_EVENTS) {
+		err = write_indexed(s, &b, it->raw.p, it->raw.n);
+		if (!err && it->type == BLOCK_GPU)
+			count_gpu(s, it);
+		return err;
+	}
 	err = make_room_for_held(s, it);
 	if (!err)
 		err = event_codec__encode(s->codec, it->events, it->count, &s->raw, &b);
@@ -503,6 +519,11 @@ void sink__free(struct sink *s)
 	free(s->held);
 	free(s->path);
 	free(s);
+}
+
+uint64_t sink__gpu_held(const struct sink *s, uint32_t type)
+{
+	return s->gpu_held[type < QBPF_RING_TYPES ? type : 0];
 }
 
 uint64_t sink__held(const struct sink *s, uint32_t span)

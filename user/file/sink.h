@@ -34,6 +34,8 @@ int sink__close(struct sink *s, uint64_t end_ns, int err, struct err *e);
 
 /* Events of that span id in whole blocks of the file. Only after sink__close. */
 uint64_t sink__held(const struct sink *s, uint32_t span);
+/* Records of the GPU of that type, the same. */
+uint64_t sink__gpu_held(const struct sink *s, uint32_t type);
 uint64_t sink__bytes(const struct sink *s);
 int sink__error(const struct sink *s);
 

@@ -412,6 +412,11 @@ uint64_t trace_writer__gpu_records(const struct trace_writer *w)
 	return w->gpu_records;
 }
 
+uint64_t trace_writer__gpu_held(const struct trace_writer *w, uint32_t type)
+{
+	return sink__gpu_held(w->sink, type);
+}
+
 uint64_t trace_writer__held(const struct trace_writer *w, uint32_t span)
 {
 	return sink__held(w->sink, span);

@@ -66,6 +66,8 @@ uint64_t trace_writer__events(const struct trace_writer *w);
 uint64_t trace_writer__gpu_records(const struct trace_writer *w);
 /* Of one span id, those that are in the file, whatever the disk did. Only after close. */
 uint64_t trace_writer__held(const struct trace_writer *w, uint32_t span);
+/* Of one type of GPU records, the same. */
+uint64_t trace_writer__gpu_held(const struct trace_writer *w, uint32_t type);
 uint64_t trace_writer__bytes(const struct trace_writer *w);
 /* 0, or what the disk said. */
 int trace_writer__error(const struct trace_writer *w);

@@ -496,6 +496,7 @@ void analysis__free(struct analysis *a)
 	free(a->spans);
 	snapshot__free(a->kernel);
 	gpu_summary__put(a->gpu);
+	gpu_windows__free(a->gpu_windows);
 	if (b->node_pool != b->pool)
 		dist_pool__free(b->node_pool);
 	dist_pool__free(b->pool);

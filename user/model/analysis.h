@@ -12,6 +12,7 @@
 #include "err.h"
 #include "file/reader.h"
 #include "model/dist.h"
+#include "model/gpu_windows.h"
 #include "model/hist.h"
 #include "model/snapshot.h"
 
@@ -23,6 +24,7 @@ struct analysis_opts {
 	/* Whose slowest: a span's name; NULL: the outermost span with most time. */
 	const char *root;
 	size_t pool_bytes; /* of all distributions and figures over time; 0: 160 MiB */
+	size_t gpu_most;   /* what a GPU did beside each of the slowest, so much; 0: not wanted */
 };
 
 /* One stretch of time of one span. */
@@ -117,6 +119,9 @@ struct analysis {
 	struct event *open; /* that never ended: the oldest AN_OPEN_MAX, the oldest first */
 	size_t nopen;
 	struct gpu_summary *gpu; /* NULL: the file has nothing of a GPU */
+	/* What the GPU did beside each of `slowest`, then beside the median; where there is none of
+	 * them, from the file's start to its end. NULL: nothing of a GPU, or not asked for. */
+	struct gpu_windows *gpu_windows;
 	struct snapshot *kernel; /* the kernel's own sums, within 1.6 %; NULL: not in the file */
 };
 

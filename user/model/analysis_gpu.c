@@ -46,14 +46,49 @@ static int add_all(struct gpu *g, struct trace_reader *r, struct err *e)
 	return err_set(e, err, "out of memory");
 }
 
+static int add_window(struct an_build *b, const struct event *root)
+{
+	static const struct trace_thread none;
+	const struct trace_thread *t =
+	    root->thread < b->info->nthreads ? &b->info->threads[root->thread] : &none;
+
+	return gpu_windows__add(b->a.gpu_windows, root->start_ns, root->end_ns, t->tgid, t->tid);
+}
+
+static int make_windows(struct an_build *b)
+{
+	const struct trace_info *info = b->info;
+	struct analysis *a = &b->a;
+	int err = 0;
+
+	a->gpu_windows = gpu_windows__new(b->opts.gpu_most);
+	if (!a->gpu_windows)
+		return -ENOMEM;
+	for (size_t i = 0; i < a->nslowest && !err; i++)
+		if (a->slowest[i].n)
+			err = add_window(b, &a->slowest[i].events[0]);
+	if (!err && a->median.n)
+		err = add_window(b, &a->median.events[0]);
+	if (!err && !gpu_windows__count(a->gpu_windows))
+		err = gpu_windows__add(a->gpu_windows, info->meta.start_ns,
+				       info->end_ns ? info->end_ns : UINT64_MAX, 0, 0);
+	return err;
+}
+
 int an__gpu(struct an_build *b, struct err *e)
 {
-	static const struct gpu_opts usual;
+	struct gpu_opts usual = {0};
 	struct gpu *g;
-	int err;
+	int err = 0;
 
 	if (!b->info->ngpu_records)
 		return 0;
+	if (b->opts.gpu_most)
+		err = make_windows(b);
+	if (err)
+		return err_set(e, err, "out of memory");
+	if (b->a.gpu_windows)
+		usual.visitor = gpu_windows__visitor(b->a.gpu_windows);
 	g = gpu__new(&usual);
 	err = g ? add_tables(g, b->info) : -ENOMEM;
 	if (!err)
@@ -67,5 +102,7 @@ int an__gpu(struct an_build *b, struct err *e)
 	if (!err && (gpu__finish(g) || !(b->a.gpu = gpu__summary(g))))
 		err = err_set(e, -ENOMEM, "out of memory");
 	gpu__free(g);
+	if (!err && b->a.gpu_windows && gpu_windows__finish(b->a.gpu_windows))
+		err = err_set(e, -ENOMEM, "out of memory");
 	return err;
 }

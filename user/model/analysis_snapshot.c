@@ -211,14 +211,32 @@ int analysis__snap_nodes(const struct analysis *a, uint32_t thread, struct snap_
 	return 0;
 }
 
+static void add_gpu(struct snapshot *s, const struct analysis *a)
+{
+	s->gpu = gpu_summary__get(a->gpu);
+	for (size_t i = 0; i < a->info->ngpu_losses; i++) {
+		const struct trace_gpu_loss *l = &a->info->gpu_losses[i];
+
+		if (l->reason < GPU_LOST_N)
+			s->gpu_lost[l->reason][l->type < QBPF_RING_TYPES ? l->type : 0] += l->lost;
+	}
+	/* These have told themselves. */
+	if (a->gpu)
+		s->gpu_lost[GPU_LOST_CUPTI][0] += a->gpu->dropped;
+}
+
 struct snapshot *analysis__snapshot(const struct analysis *a)
 {
 	struct snapshot *s = snapshot__new();
 
 	if (s && add_target(s, a->info) && add_spans(s, a) && add_probes(s, a->info) &&
 	    !analysis__snap_nodes(a, AN_ALL_THREADS, &s->nodes, &s->nnodes)) {
-		s->gpu = gpu_summary__get(a->gpu);
-		return s;
+		add_gpu(s, a);
+		if (!a->kernel || !a->kernel->cuda)
+			return s;
+		s->cuda = cuda_calls__clone(a->kernel->cuda);
+		if (s->cuda)
+			return s;
 	}
 	snapshot__free(s);
 	return NULL;

@@ -76,6 +76,8 @@ static void free_sums(struct gpu *g)
 	id_map__clear(&g->device_at);
 	id_map__clear(&g->stream_at);
 	id_map__clear(&g->first_at);
+	id_map__clear(&g->caller_at);
+	free(g->caller_ns);
 }
 
 void gpu__free(struct gpu *g)
@@ -217,7 +219,7 @@ static int make_room(struct gpu *g)
 				if (ns && (!from || ns < from))
 					from = ns;
 			}
-		err = gpu__settle(g, from < to ? from + (to - from + 1) / 2 : to);
+		err = gpu_join__settle(g, from < to ? from + (to - from + 1) / 2 : to);
 	}
 	/* Times that are no times, or launches that never run. */
 	if (!err && waiting_bytes(g) > g->opts.max_bytes / 4 * 3)

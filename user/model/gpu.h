@@ -50,7 +50,8 @@ int gpu__record(struct gpu *g, uint32_t ring, const struct qbpf_ring_record *rec
 /* A closed span of a thread; others than EVENT_SPAN are passed by. 0 or -ENOMEM. */
 int gpu__span(struct gpu *g, const struct event *ev);
 
-/* Joins and sums up what ended by to_ns: whoever calls says that no older one is to come. */
+/* Joins and sums up what ended by to_ns, or a little earlier, where no span is open: whoever calls says
+ * that no older one is to come. */
 int gpu__settle(struct gpu *g, uint64_t to_ns);
 /* All of it. What has no partner now has none. */
 int gpu__finish(struct gpu *g);
@@ -78,6 +79,15 @@ struct gpu_seen_call {
 	uint32_t ring, tgid, tid, correlation;
 	uint32_t name; /* id; 0: none */
 	uint32_t error, domain;
+	bool waits; /* the host waits in it for the GPU */
+};
+
+/* A piece of a gap, in which a device had nothing to do, of one cause. */
+struct gpu_seen_idle {
+	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
+	uint32_t ring, device;
+	uint32_t name; /* id, of a span or a name, by cause; 0: none */
+	uint8_t cause; /* enum gpu_cause */
 };
 
 /* Each returns 0 or a negative errno, which ends what the model was at. */
@@ -87,6 +97,8 @@ struct gpu_visitor {
 	int (*activity)(void *ctx, const struct gpu_seen *a);
 	/* By thread and begin, the outer one first. */
 	int (*call)(void *ctx, const struct gpu_seen_call *c);
+	/* By device, in no order within a gap; NULL: not wanted. */
+	int (*idle)(void *ctx, const struct gpu_seen_idle *i);
 	/* A settling is done: of what is still to come nothing was asked for before to_ns, as far
 	 * as can be known. */
 	int (*settled)(void *ctx, uint64_t to_ns);
@@ -198,6 +210,8 @@ struct gpu_device {
 	uint64_t early; /* activities that begin up to 1 ms before their call: in no delay */
 };
 
+enum { GPU_QUEUE_STEPS = 12 }; /* the last: that long or longer */
+
 struct gpu_stream {
 	uint32_t ring, generation, device, context, stream;
 	bool null; /* the default one of its context */
@@ -206,7 +220,9 @@ struct gpu_stream {
 	uint64_t kernel_ns, copy_ns, set_ns;
 	struct gpu_figure delay;
 	uint64_t queue_max; /* asked for and not done, at once */
-	uint64_t queue_ns;  /* sum of their times from call to end: / (to - from) is the mean */
+	/* How many of them, when they were asked for, made it 1; 2; 3 or 4; 5 to 8; and so on. */
+	uint64_t queue_found[GPU_QUEUE_STEPS];
+	uint64_t queue_ns; /* sum of their times from call to end: / (to - from) is the mean */
 	uint64_t from_ns, to_ns; /* first call, last end */
 	uint64_t idle_ns;	 /* of it, between first start and last end */
 };

@@ -8,8 +8,11 @@
  * of their own.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/gpu_impl.h"
+
+#define POINTS_KEPT 1024 /* so many are no burden */
 
 static int by_cupti(const void *pa, const void *pb)
 {
@@ -35,6 +38,24 @@ static void sort_points(struct gpu_ring *r)
 			r->points[n++] = r->points[i];
 	r->npoints = n;
 	r->sorted = true;
+}
+
+void gpu_clock__forget(struct gpu *g, uint64_t ns)
+{
+	for (uint32_t i = 0; i < g->nrings; i++) {
+		struct gpu_ring *r = &g->rings[i];
+		size_t old = 0;
+
+		if (!r->sorted)
+			continue;
+		while (old < r->npoints && r->points[old].monotonic_ns < ns)
+			old++;
+		/* Two tell the drift. */
+		if (old < POINTS_KEPT + 2)
+			continue;
+		r->npoints -= old - 2;
+		memmove(r->points, r->points + old - 2, r->npoints * sizeof(*r->points));
+	}
 }
 
 /* The last point at or before ns; 0 when there is none. */

@@ -95,12 +95,15 @@ static uint64_t covered(const struct interval *list, size_t n, uint64_t from, ui
 
 /* --- causes ------------------------------------------------------------------------------------- */
 
-static void add_piece(struct sweep *s, enum gpu_cause cause, uint32_t name, uint64_t ns)
+static void add_piece(struct sweep *s, enum gpu_cause cause, uint32_t name, uint64_t from,
+		      uint64_t to)
 {
+	struct gpu_seen_idle seen = {from, to, s->d->ring, s->d->device, name, (uint8_t)cause};
 	size_t i = 0;
 
-	if (!ns)
+	if (from >= to || s->err)
 		return;
+	s->err = gpu_visit__idle(s->j->g, &seen);
 	while (i < s->npieces && (s->pieces[i].cause != cause || s->pieces[i].name != name))
 		i++;
 	if (i == PIECES_MAX) { /* a gap of that many causes: by kind alone, in what is there */
@@ -109,7 +112,7 @@ static void add_piece(struct sweep *s, enum gpu_cause cause, uint32_t name, uint
 	}
 	if (i == s->npieces)
 		s->pieces[s->npieces++] = (struct gpu_idle_row){.cause = cause, .name = name};
-	s->pieces[i].total_ns += ns;
+	s->pieces[i].total_ns += to - from;
 }
 
 /* The thread was in none of the API's calls: in which span? */
@@ -134,7 +137,7 @@ static void in_spans(struct sweep *s, uint64_t key, uint64_t from, uint64_t to)
 
 		if (lo < j->nsegments && j->segments[lo].key == key && j->segments[lo].from_ns < to)
 			until = j->segments[lo].from_ns;
-		add_piece(s, GPU_IDLE_HOST, now && now->key == key ? now->span : 0, until - from);
+		add_piece(s, GPU_IDLE_HOST, now && now->key == key ? now->span : 0, from, until);
 		from = until;
 		lo++;
 	}
@@ -161,7 +164,7 @@ static void on_host(struct sweep *s, uint32_t c, uint64_t from, uint64_t to)
 		if (begin >= end)
 			continue;
 		in_spans(s, key, end, to);
-		add_piece(s, k->waits ? GPU_IDLE_SYNC : GPU_IDLE_CALL, k->name, end - begin);
+		add_piece(s, k->waits ? GPU_IDLE_SYNC : GPU_IDLE_CALL, k->name, begin, end);
 		to = begin;
 	}
 	in_spans(s, key, from, to);
@@ -255,12 +258,12 @@ static void gap(struct sweep *s, uint64_t from, uint64_t to, uint32_t act)
 	s->npieces = 0;
 	s->d->idle_ns += to - from;
 	if (a->call == GPU_NONE) {
-		add_piece(s, GPU_IDLE_UNKNOWN, 0, to - from);
+		add_piece(s, GPU_IDLE_UNKNOWN, 0, from, to);
 	} else {
 		asked = g->calls[a->call].start_ns;
 		asked = asked < from ? from : asked > to ? to : asked;
 		on_host(s, a->call, from, asked);
-		add_piece(s, depends(s, a) ? GPU_IDLE_DEPENDENCY : GPU_IDLE_LAUNCH, 0, to - asked);
+		add_piece(s, depends(s, a) ? GPU_IDLE_DEPENDENCY : GPU_IDLE_LAUNCH, 0, asked, to);
 	}
 	keep_pieces(s);
 }

@@ -14,6 +14,7 @@
  *	gpu_sums.c	sums by name
  *	gpu_summary.c	what is told
  *	gpu_advice.c	what to make of it
+ *	gpu_windows.c	a visitor: what was in some windows of time
  */
 #ifndef QBPF_MODEL_GPU_IMPL_H
 #define QBPF_MODEL_GPU_IMPL_H
@@ -33,6 +34,7 @@
 #define GPU_NAMES_MAX	(1u << 20)
 #define GPU_POINTS_MAX	(1u << 20)
 #define GPU_STARTS_MAX	1024
+#define GPU_CALLERS_MAX 65536
 #define GPU_DEPTH_MAX	64 /* spans around a call that it counts for */
 
 /* A kernel, copy, memset, or a graph's launch as a whole. */
@@ -155,6 +157,7 @@ struct gpu_stream_row {
 	uint32_t ring, generation, device, context, stream;
 	struct dist *delay;
 	uint64_t count[3], time_ns[3]; /* kernels and graphs, copies, memsets */
+	uint64_t queue_found[GPU_QUEUE_STEPS];
 	uint64_t queue_max, queue_ns, from_ns, first_ns, to_ns, idle_ns; /* times: 0: none yet */
 };
 
@@ -205,6 +208,10 @@ struct gpu {
 	size_t kernels_cap, apis_cap, devices_cap, streams_cap, known_cap, nulls_cap;
 	struct id_map graph_at, device_at, stream_at;
 	struct id_map first_at; /* launched before: ring, generation, kernel */
+	struct id_map
+	    caller_at; /* by thread: in caller_ns, the end of its last call that has left */
+	uint64_t *caller_ns;
+	size_t ncallers, callers_cap;
 	uint64_t records, unknown_records, activities, untimed, late, dropped, overflow;
 	uint64_t overheads, overhead_ns, missing[GPU_MISSING], convert_error_ns;
 	bool converted;
@@ -222,6 +229,8 @@ static inline int gpu_add(struct dist **d, struct dist_pool *p, uint64_t ns)
 
 /* gpu_clock.c: times of what waits become CLOCK_MONOTONIC. */
 void gpu_clock__convert(struct gpu *g);
+/* All that waits is younger than this: readings of clocks before it are of no use any more. */
+void gpu_clock__forget(struct gpu *g, uint64_t ns);
 /* Which of the processes that had this ring one after the other. */
 uint32_t gpu_clock__generation(const struct gpu *g, uint32_t ring, uint64_t ns);
 
@@ -246,6 +255,8 @@ struct gpu_join {
 	size_t nsegments;
 };
 
+/* As gpu__settle, at that very moment. */
+int gpu_join__settle(struct gpu *g, uint64_t to_ns);
 /* The first call, of all sorted, of that thread or a later one that does not begin before ns. */
 size_t gpu_join__call_at(const struct gpu *g, uint64_t key, uint64_t ns);
 /* When an activity was asked for. */
@@ -279,6 +290,8 @@ uint32_t gpu_row__api(struct gpu *g, uint32_t name);
 int gpu_visit__activity(struct gpu_join *j, struct gpu_act *a, bool late);
 /* A call that leaves. */
 int gpu_visit__call(struct gpu *g, const struct gpu_api *c);
+/* A piece of a gap, as it is found. */
+int gpu_visit__idle(struct gpu *g, const struct gpu_seen_idle *i);
 int gpu_visit__settled(struct gpu_join *j);
 /* The call that an activity was asked for by, whose times cannot be; GPU_NONE: there is none. */
 uint32_t gpu_join__call_of_untimed(const struct gpu_join *j, const struct gpu_act *a);

@@ -6,8 +6,9 @@
 
 #include "model/gpu_impl.h"
 
-#define KEEP_NS	   10000000000ull /* a launch waits so long for what it launched */
-#define NESTED_MAX 16
+#define KEEP_NS	     10000000000ull /* a launch waits so long for what it launched */
+#define NESTED_MAX   16
+#define QUIET_ROUNDS 16 /* as many threads may have spans across a moment, or so */
 #define COMPARE(x, y)                                                                              \
 	do {                                                                                       \
 		if ((x) != (y))                                                                    \
@@ -309,6 +310,29 @@ bool gpu_join__expects(const struct gpu_api *c)
 			     c->class == GPU_CALL_SET);
 }
 
+/* Remembers that this thread has called. */
+static int note_caller(struct gpu *g, const struct gpu_api *c)
+{
+	uint64_t key = gpu_thread_key(c->tgid, c->tid);
+	uint32_t at = id_map__get(&g->caller_at, key);
+
+	/* So many have come and gone that those of now are a small part. */
+	if (at == ID_MAP_NONE && g->ncallers >= GPU_CALLERS_MAX) {
+		id_map__clear(&g->caller_at);
+		g->ncallers = 0;
+	}
+	if (at == ID_MAP_NONE) {
+		at = (uint32_t)g->ncallers;
+		if (gpu_grow(&g->caller_ns, at, &g->callers_cap, sizeof(*g->caller_ns)) ||
+		    id_map__put(&g->caller_at, key, at))
+			return -ENOMEM;
+		g->caller_ns[g->ncallers++] = 0;
+	}
+	if (c->end_ns > g->caller_ns[at])
+		g->caller_ns[at] = c->end_ns;
+	return 0;
+}
+
 static int drop_calls(struct gpu_join *j)
 {
 	struct gpu *g = j->g;
@@ -336,6 +360,8 @@ static int drop_calls(struct gpu_join *j)
 			g->calls[i].kept = g->calls[g->calls[i].outer].kept;
 	for (size_t i = 0; i < g->ncalls; i++) {
 		if (!g->calls[i].kept) {
+			if (!err)
+				err = note_caller(g, &g->calls[i]);
 			if (!err)
 				err = gpu_visit__call(g, &g->calls[i]);
 			continue;
@@ -432,6 +458,7 @@ static int settle(struct gpu *g, uint64_t to_ns, bool final)
 		err = drop_settled(&j);
 		if (to_ns > g->settled_ns)
 			g->settled_ns = to_ns;
+		gpu_clock__forget(g, g->settled_ns);
 	}
 out:
 	free(j.by_id);
@@ -441,9 +468,30 @@ out:
 	return err;
 }
 
-int gpu__settle(struct gpu *g, uint64_t to_ns)
+int gpu_join__settle(struct gpu *g, uint64_t to_ns)
 {
 	return to_ns > g->settled_ns ? settle(g, to_ns, false) : 0;
+}
+
+/* The latest moment up to to_ns at which no span is open: one that is would not be seen as a whole.
+ * to_ns itself if there is none. */
+static uint64_t quiet_ns(const struct gpu *g, uint64_t to_ns)
+{
+	uint64_t at = to_ns, before = 0;
+
+	for (int round = 0; round < QUIET_ROUNDS && at != before; round++) {
+		before = at;
+		for (size_t i = 0; i < g->nhosts; i++)
+			if (!g->hosts[i].cut && g->hosts[i].start_ns < at &&
+			    g->hosts[i].end_ns > at)
+				at = g->hosts[i].start_ns;
+	}
+	return at == before && at > g->settled_ns ? at : to_ns;
+}
+
+int gpu__settle(struct gpu *g, uint64_t to_ns)
+{
+	return to_ns > g->settled_ns ? settle(g, quiet_ns(g, to_ns), false) : 0;
 }
 
 int gpu__finish(struct gpu *g)

@@ -160,6 +160,14 @@ static int add_acts(struct tally *t, const struct gpu_host *h, struct gpu_span_r
 	return 0;
 }
 
+/* Of a span that is seen in parts: a call in it has left. */
+static bool had_call(const struct gpu *g, const struct gpu_host *h)
+{
+	uint32_t at = h->cut ? id_map__get(&g->caller_at, h->key) : ID_MAP_NONE;
+
+	return at != ID_MAP_NONE && g->caller_ns[at] >= h->start_ns;
+}
+
 static int add_instance(struct tally *t, const struct gpu_host *h)
 {
 	struct gpu *g = t->j->g;
@@ -177,7 +185,7 @@ static int add_instance(struct tally *t, const struct gpu_host *h)
 		if (++t->steps > t->steps_max)
 			break;
 	}
-	if (!any)
+	if (!any && !had_call(g, h))
 		return 0;
 	row = &g->spans[h->span];
 	acts = act_at(t->j, (uint32_t)first);

@@ -36,6 +36,14 @@ static void add_op(struct sum *s, const struct gpu_act *a, bool same)
 	s->done[s->nops++] = a->end_ns;
 }
 
+/* 1; 2; 3 and 4; 5 to 8 .. */
+static unsigned int step_of(uint64_t length)
+{
+	unsigned int step = length > 1 ? 64 - (unsigned int)__builtin_clzll(length - 1) : 0;
+
+	return step < GPU_QUEUE_STEPS ? step : GPU_QUEUE_STEPS - 1;
+}
+
 static void sum_queue(const struct sum *s, struct gpu_stream_row *row)
 {
 	size_t in = 0, out = 0;
@@ -55,6 +63,7 @@ static void sum_queue(const struct sum *s, struct gpu_stream_row *row)
 		in++;
 		if (in - out > row->queue_max)
 			row->queue_max = in - out;
+		row->queue_found[step_of(in - out)]++;
 	}
 }
 

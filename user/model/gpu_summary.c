@@ -378,6 +378,8 @@ static bool put_streams(struct gpu_summary *s, const struct gpu *g)
 					.from_ns = r->from_ns,
 					.to_ns = r->to_ns,
 					.idle_ns = r->idle_ns};
+		memcpy(s->streams[s->nstreams - 1].queue_found, r->queue_found,
+		       sizeof(r->queue_found));
 	}
 	qsort(s->streams, s->nstreams, sizeof(*s->streams), compare_streams);
 	return false;

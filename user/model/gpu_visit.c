@@ -59,9 +59,17 @@ int gpu_visit__call(struct gpu *g, const struct gpu_api *c)
 				  .correlation = c->correlation,
 				  .name = c->name,
 				  .error = c->error,
-				  .domain = c->domain};
+				  .domain = c->domain,
+				  .waits = c->waits};
 
 	return g->opts.visitor ? g->opts.visitor->call(g->opts.visitor->ctx, &s) : 0;
+}
+
+int gpu_visit__idle(struct gpu *g, const struct gpu_seen_idle *i)
+{
+	const struct gpu_visitor *v = g->opts.visitor;
+
+	return v && v->idle ? v->idle(v->ctx, i) : 0;
 }
 
 /* What has not ended, and launches whose activity has not come, may have been asked for before to_ns. */

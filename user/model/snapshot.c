@@ -37,6 +37,7 @@ void snapshot__free(struct snapshot *s)
 	free(s->clocksource);
 	free(s->recording);
 	free(s->recording_fault);
+	cuda_calls__free(s->cuda);
 	gpu_summary__put(s->gpu);
 	for (size_t i = 0; s->spans && i < s->nspans; i++) {
 		free(s->spans[i].name);
@@ -123,6 +124,8 @@ struct snapshot *snapshot__clone(const struct snapshot *s)
 	c->recording = copy_string(s->recording, &failed);
 	c->recording_fault = copy_string(s->recording_fault, &failed);
 	c->gpu = gpu_summary__get(s->gpu);
+	c->cuda = s->cuda ? cuda_calls__clone(s->cuda) : NULL;
+	failed |= s->cuda && !c->cuda;
 	c->spans = copy_spans(s->spans, s->nspans, &failed);
 	c->nodes = copy_array(s->nodes, s->nnodes, sizeof(*s->nodes), &failed);
 	c->refused = copy_notes(s->refused, s->nrefused, &failed);
@@ -201,6 +204,10 @@ struct snapshot *snapshot__since(const struct snapshot *s, const struct snapshot
 			snapshot__free(d);
 			return NULL;
 		}
+	}
+	if (d->cuda && base->cuda && cuda_calls__subtract(d->cuda, base->cuda)) {
+		snapshot__free(d);
+		return NULL;
 	}
 	for (size_t i = 0; i < d->nnodes; i++) {
 		while (b < base->nnodes && base->nodes[b].id < d->nodes[i].id)
@@ -296,6 +303,16 @@ uint64_t snap_span__lost_by(const struct snap_span *s, enum snap_loss why)
 	};
 
 	return by[why];
+}
+
+uint64_t snapshot__gpu_lost(const struct snapshot *s)
+{
+	uint64_t n = 0;
+
+	for (int why = 0; why < GPU_LOST_N; why++)
+		for (unsigned type = 0; type < QBPF_RING_TYPES; type++)
+			n += s->gpu_lost[why][type];
+	return n;
 }
 
 uint64_t snap_span__lost(const struct snap_span *s)

@@ -7,7 +7,9 @@
 #ifndef QBPF_MODEL_SNAPSHOT_H
 #define QBPF_MODEL_SNAPSHOT_H
 
+#include "file/info.h"
 #include "model/dist.h"
+#include "model/cuda.h"
 #include "model/gpu.h"
 #include "model/hist.h"
 #include "plan/plan.h"
@@ -85,7 +87,11 @@ struct snapshot {
 	char *recording;       /* the file; NULL: nothing is recorded */
 	char *recording_fault; /* what ended it before its time; NULL: nothing */
 	uint64_t recording_bytes;
+	struct cuda_calls *cuda; /* owned; NULL: no function of CUDA is traced */
 	struct gpu_summary *gpu; /* since the start; one owner of it. NULL: no GPU was heard of */
+	/* Records that did not get here, since the start; type 0: it is not known. */
+	uint64_t gpu_lost[GPU_LOST_N][QBPF_RING_TYPES];
+	uint64_t gpu_unseen; /* spans that gpu's figures lack, without a recording */
 };
 
 struct snapshot *snapshot__new(void);
@@ -120,7 +126,8 @@ enum snap_loss {
 };
 
 uint64_t snap_span__lost_by(const struct snap_span *s, enum snap_loss why);
-uint64_t snap_span__lost(const struct snap_span *s); /* for all reasons */
-uint64_t snapshot__lost(const struct snapshot *s);   /* spans counted but not aggregated */
+uint64_t snap_span__lost(const struct snap_span *s);   /* for all reasons */
+uint64_t snapshot__lost(const struct snapshot *s);     /* spans counted but not aggregated */
+uint64_t snapshot__gpu_lost(const struct snapshot *s); /* records of the GPU, for all reasons */
 
 #endif

@@ -14,7 +14,8 @@
 #include "file/varint.h"
 #include "model/snapshot_file.h"
 
-#define VERSION 1
+/* 2: what the host asked of CUDA comes last. Without that, 1 is written. */
+#define VERSION 2
 
 struct coder {
 	bool packing;
@@ -195,7 +196,68 @@ static void notes(struct coder *c, struct snap_site_note **notes, size_t *n)
 	}
 }
 
-static void snapshot(struct coder *c, struct snapshot *s)
+static void cuda_sums(struct coder *c, struct cuda_sums *s)
+{
+	u64(c, &s->count);
+	u64(c, &s->failed);
+	u64(c, &s->untold);
+	u64(c, &s->unsized);
+	u64(c, &s->legacy);
+	u64(c, &s->ns);
+	u64(c, &s->bytes);
+	u64(c, &s->failed_bytes);
+}
+
+static void cuda_kernel(struct coder *c, struct cuda_kernel *k)
+{
+	NARROW(c, k->span, UINT32_MAX);
+	string(c, &k->name);
+	NARROW(c, k->named, 1);
+	NARROW(c, k->any_grid, 1);
+	for (int i = 0; i < 6; i++)
+		NARROW(c, k->grid[i], UINT32_MAX);
+	cuda_sums(c, &k->sums);
+	if (!c->err && !k->name)
+		c->err = -EBADMSG;
+}
+
+static void cuda_calls(struct coder *c, struct cuda_calls **calls)
+{
+	struct cuda_calls *q;
+
+	if (!c->packing)
+		*calls = cuda_calls__new();
+	q = *calls;
+	if (!q) {
+		c->err = c->err ? c->err : -ENOMEM;
+		return;
+	}
+	list(c, &q->transfers, &q->ntransfers, sizeof(*q->transfers), 12);
+	for (size_t i = 0; i < q->ntransfers && !c->err; i++) {
+		struct cuda_transfer *t = &q->transfers[i];
+
+		NARROW(c, t->span, UINT32_MAX);
+		NARROW(c, t->dir, QBPF_CUDA_NO_DIR);
+		NARROW(c, t->class, UINT8_MAX);
+		cuda_sums(c, &t->sums);
+		histogram(c, &t->sizes);
+		if (!c->err && hist__kind(t->sizes) != QBPF_HIST_INT)
+			c->err = -EBADMSG;
+	}
+	list(c, &q->kernels, &q->nkernels, sizeof(*q->kernels), 18);
+	for (size_t i = 0; i < q->nkernels && !c->err; i++)
+		cuda_kernel(c, &q->kernels[i]);
+	list(c, &q->failures, &q->nfailures, sizeof(*q->failures), 3);
+	for (size_t i = 0; i < q->nfailures && !c->err; i++) {
+		NARROW(c, q->failures[i].span, UINT32_MAX);
+		NARROW(c, q->failures[i].code, UINT32_MAX);
+		u64(c, &q->failures[i].count);
+	}
+	u64(c, &q->lost);
+	u64(c, &q->names_lost);
+}
+
+static void snapshot(struct coder *c, struct snapshot *s, uint64_t version)
 {
 	size_t nprices = PRICE_N;
 
@@ -231,16 +293,18 @@ static void snapshot(struct coder *c, struct snapshot *s)
 	for (size_t i = 0; i < nprices && !c->err; i++)
 		u64(c, &s->price_ns[i]);
 	u64(c, &s->map_bytes);
+	if (version >= 2)
+		cuda_calls(c, &s->cuda);
 }
 
 int snapshot__pack(const struct snapshot *s, void **bytes, size_t *len)
 {
 	struct coder c = {.packing = true};
 	struct snapshot same = *s; /* what is packed stays as it is */
-	uint64_t version = VERSION;
+	uint64_t version = s->cuda ? VERSION : 1;
 
 	u64(&c, &version);
-	snapshot(&c, &same);
+	snapshot(&c, &same, version);
 	if (c.err) {
 		free(c.out.p);
 		return c.err;
@@ -263,7 +327,7 @@ int snapshot__unpack(const void *bytes, size_t len, struct snapshot **out, struc
 	if (!c.err && version > VERSION)
 		c.err = -EPROTO;
 	if (!c.err)
-		snapshot(&c, s);
+		snapshot(&c, s, version);
 	if (!c.err && c.p != c.end)
 		c.err = -EBADMSG;
 	if (!c.err) {

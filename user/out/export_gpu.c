@@ -566,7 +566,8 @@ static int feed(struct export_gpu *g, struct gpu *model)
 
 int export_gpu__walk(struct export_gpu *g, const struct gpu_sink *sink)
 {
-	const struct gpu_visitor visitor = {g, on_activity, on_call, on_settled};
+	const struct gpu_visitor visitor = {
+	    .ctx = g, .activity = on_activity, .call = on_call, .settled = on_settled};
 	const struct gpu_opts opts = {.max_bytes = WAITING_BYTES, .visitor = &visitor};
 	struct gpu *model = gpu__new(&opts);
 	int err;

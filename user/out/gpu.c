@@ -5,7 +5,23 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "file/ring_reader.h"
 #include "out/units.h"
+
+const char *gpu_loss_reason(uint32_t reason)
+{
+	static const char *const names[GPU_LOST_N] = {"ring_full", "cupti_dropped", "no_buffer",
+						      "unreadable", "disk"};
+
+	return reason < GPU_LOST_N ? names[reason] : "unknown";
+}
+
+const char *gpu_loss_type(uint32_t type)
+{
+	const char *name = type ? ring_type_name(type) : NULL;
+
+	return name ? name : "any";
+}
 
 char *gpu_device__text(const struct gpu_summary *g, const struct gpu_device *d,
 		       char buf[GPU_DEVICE_TEXT])

@@ -14,6 +14,12 @@ void page__gpu(const struct page *p, const struct gpu_summary *g, size_t most);
 
 json_t *json_gpu(struct json_doc *d, const struct gpu_summary *g);
 
+/* Why a record was lost (enum trace_gpu_reason), and of what type it was. */
+const char *gpu_loss_reason(uint32_t reason);
+const char *gpu_loss_type(uint32_t type);
+/* By reason and type; NULL: nothing was lost. */
+json_t *json_gpu_losses(struct json_doc *d, const struct snapshot *s);
+
 /* One line, as target bytes: to be made printable. */
 #define GPU_ADVICE_TEXT 512
 char *gpu_advice__text(const struct gpu_advice *a, char buf[GPU_ADVICE_TEXT]);

@@ -225,6 +225,7 @@ int html_data__make(struct html_data *d, const struct analysis *a)
 	html_data__spans(d);
 	html_data__tree(d);
 	html_data__slowest(d);
+	html_data__gpu(d);
 	return d->doc.failed ? -ENOMEM : 0;
 }
 

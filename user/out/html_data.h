@@ -38,6 +38,8 @@ void html_data__clear(struct html_data *d);
 void html_data__spans(struct html_data *d);
 void html_data__tree(struct html_data *d);
 void html_data__slowest(struct html_data *d);
+/* After these; no key where the recording has nothing of a GPU. */
+void html_data__gpu(struct html_data *d);
 
 /* Row of a span id as the page has it; HTML_NO_ROW for one it has not. */
 int32_t html_data__row(const struct html_data *d, uint32_t span);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "out/fields.h"
+#include "out/cuda.h"
 #include "out/gpu.h"
 #include "out/json.h"
 #include "out/json_summary.h"
@@ -253,6 +254,10 @@ static json_t *lost(struct json_doc *d, const struct snapshot *s)
 	json_put(d, sources, "bpf", json_count(total));
 	if (s->recording)
 		json_put(d, sources, "stream", json_count(recorded_sum(s).lost));
+	if (s->gpu || snapshot__gpu_lost(s))
+		json_put(d, sources, "gpu", json_count(snapshot__gpu_lost(s)));
+	if (s->gpu_unseen)
+		json_put(d, sources, "gpu_spans", json_count(s->gpu_unseen));
 	for (size_t i = 0; i < s->nspans; i++) {
 		uint64_t n = snap_span__lost(&s->spans[i]);
 		char *name = text__valid(s->spans[i].name ? s->spans[i].name : "?");
@@ -309,8 +314,15 @@ int json_summary(struct json_doc *d, const struct snapshot *s, const struct snap
 	}
 	json_put(d, d->root, "spans", spans);
 	json_put(d, d->root, "tree", json_tree(d, t));
-	if (s->gpu)
-		json_put(d, d->root, "gpu", json_gpu(d, s->gpu));
+	if (s->cuda)
+		json_put(d, d->root, "cuda", json_cuda(d, s));
+	if (s->gpu) {
+		json_t *gpu = json_gpu(d, s->gpu), *losses = json_gpu_losses(d, s);
+
+		if (losses)
+			json_put(d, gpu, "losses", losses);
+		json_put(d, d->root, "gpu", gpu);
+	}
 	json_put(d, d->root, "lost", lost(d, s));
 	if (s->recording)
 		json_put(d, d->root, "trace", trace(d, s));

@@ -162,6 +162,19 @@ static json_t *copies(struct json_doc *d, const struct gpu_summary *g)
 	return array;
 }
 
+/* As far as any was found. */
+static json_t *queue_found(struct json_doc *d, const struct gpu_stream *s)
+{
+	json_t *array = json_array();
+	size_t n = GPU_QUEUE_STEPS;
+
+	while (n && !s->queue_found[n - 1])
+		n--;
+	for (size_t i = 0; i < n; i++)
+		json_append(d, array, json_count(s->queue_found[i]));
+	return array;
+}
+
 static json_t *streams(struct json_doc *d, const struct gpu_summary *g)
 {
 	json_t *array = json_array();
@@ -186,6 +199,7 @@ static json_t *streams(struct json_doc *d, const struct gpu_summary *g)
 		put_part(d, o, "delay", &s->delay);
 		put_count(d, o, "queue_max", s->queue_max);
 		put_count(d, o, "queue_ns", s->queue_ns);
+		json_put(d, o, "queue_found", queue_found(d, s));
 		put_count(d, o, "from_ns", s->from_ns);
 		put_count(d, o, "to_ns", s->to_ns);
 		put_count(d, o, "idle_ns", s->idle_ns);
@@ -262,6 +276,26 @@ static json_t *advice(struct json_doc *d, const struct gpu_summary *g)
 			put_count(d, o, "save_at_most_ns", a->save_ns);
 		json_append(d, array, o);
 	}
+	return array;
+}
+
+json_t *json_gpu_losses(struct json_doc *d, const struct snapshot *s)
+{
+	json_t *array = NULL;
+
+	for (uint32_t why = 0; why < GPU_LOST_N; why++)
+		for (uint32_t type = 0; type < QBPF_RING_TYPES; type++) {
+			json_t *o;
+
+			if (!s->gpu_lost[why][type])
+				continue;
+			array = array ? array : json_array();
+			o = json_object();
+			json_put_text(d, o, "type", gpu_loss_type(type));
+			json_put_text(d, o, "reason", gpu_loss_reason(why));
+			json_put(d, o, "lost", json_count(s->gpu_lost[why][type]));
+			json_append(d, array, o);
+		}
 	return array;
 }
 

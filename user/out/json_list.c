@@ -86,7 +86,7 @@ static json_t *span(struct json_doc *d, const struct plan *p, size_t i, const st
 	if (s->object < nobjs)
 		json_put_text(d, o, "object", objs[s->object].path);
 	json_put(d, o, "armable", json_boolean(s->armed));
-	if (s->kind == SPAN_FUNC) {
+	if (s->kind == SPAN_FUNC || s->kind == SPAN_CUDA) {
 		json_put(d, o, "returns", json_string(return_way_name(s->way)));
 		json_put_text(d, o, "returns_reason", s->way_reason);
 	}

@@ -69,7 +69,7 @@ static const char *span_verdict(const struct listing *l, size_t span, char *buf,
 
 static const char *how(const struct plan_span *s)
 {
-	return s->kind == SPAN_FUNC ? return_way_name(s->way) : "-";
+	return s->kind == SPAN_FUNC || s->kind == SPAN_CUDA ? return_way_name(s->way) : "-";
 }
 
 static void put_spans(const struct listing *l, uint32_t object)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "out/cuda.h"
 #include "out/report_impl.h"
 
 #define HISTOGRAMS 3 /* --span shows any other */
@@ -89,6 +90,8 @@ static void put_all(struct recording *r)
 		    "instant: its intervals");
 	report__put_held(r);
 	put_trees(r);
+	if (p->s->cuda)
+		page__cuda(p, p->s->cuda, r->o->limit);
 	report__put_gpu(r);
 	report__put_hot(r);
 	report__put_paths(r);

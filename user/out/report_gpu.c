@@ -2,22 +2,12 @@
 /* report_gpu.c - the GPU's part of a recording, and which of its records the file does not hold. */
 #include <inttypes.h>
 
-#include "file/ring_reader.h"
 #include "out/gpu.h"
 #include "out/report_impl.h"
 
-static const char *const reasons[GPU_LOST_N] = {"ring_full", "cupti_dropped", "no_buffer",
-						"unreadable", "disk"};
 static const char *const words[GPU_LOST_N] = {
     "found no room in the ring to qbpf", "were dropped by CUPTI",
     "found the agent without a buffer", "could not be read", "could not be written to the file"};
-
-static const char *type_of(const struct trace_gpu_loss *l)
-{
-	const char *name = l->type ? ring_type_name(l->type) : NULL;
-
-	return name ? name : "any";
-}
 
 void report__put_gpu(const struct recording *r)
 {
@@ -42,9 +32,8 @@ json_t *report__gpu_losses(struct json_doc *d, const struct analysis *a)
 		const struct trace_gpu_loss *l = &a->info->gpu_losses[i];
 		json_t *o = json_object();
 
-		json_put_text(d, o, "type", type_of(l));
-		if (l->reason < GPU_LOST_N)
-			json_put_text(d, o, "reason", reasons[l->reason]);
+		json_put_text(d, o, "type", gpu_loss_type(l->type));
+		json_put_text(d, o, "reason", gpu_loss_reason(l->reason));
 		json_put(d, o, "ring", json_count(l->ring));
 		json_put(d, o, "from_ns", json_count(l->from_ns));
 		json_put(d, o, "to_ns", json_count(l->to_ns));

@@ -4,6 +4,7 @@
  * what tracing cost, the spans with most time, where in the call tree, the distributions, and
  * at the end whatever was refused, failed or lost.
  */
+#include "out/cuda.h"
 #include "out/gpu.h"
 #include "out/page.h"
 #include "out/table.h"
@@ -50,6 +51,8 @@ void table__write(FILE *f, const struct snapshot *s, const struct table_opts *o)
 		    "instant: its intervals");
 	if (o->tree)
 		page__tree(&r, r.tree, node_columns, COUNT_OF(node_columns));
+	if (s->cuda)
+		page__cuda(&r, s->cuda, GPU_ROWS);
 	if (s->gpu)
 		page__gpu(&r, s->gpu, GPU_ROWS);
 	if (r.floor_shown)

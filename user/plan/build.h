@@ -39,6 +39,12 @@ int select_funcs(struct plan *p, const struct plan_opts *o, const struct plan_ob
 		 size_t from, size_t n);
 int select_by_hand(struct plan *p, const struct plan_opts *o, const struct plan_object *objs,
 		   size_t from, size_t n, struct err *e);
+/* select_cuda.c: the functions of CUDA by --cuda and -u. */
+int select_cuda(struct plan *p, const struct plan_opts *o, const struct plan_object *objs,
+		size_t from, size_t n);
+/* One that -f has asked for. 0: it is none; 1: it is, and is selected now. */
+int select_cuda_func(struct plan *p, const struct plan_object *o, const struct elf_func *f,
+		     uint32_t object);
 int select_by_hand_check(const struct plan_opts *o, struct err *e);
 /* Calls cb for every BEGIN and END of one -s. */
 int select_by_hand_sides(const char *text, void (*cb)(void *ctx, const char *side), void *ctx);

@@ -314,3 +314,18 @@ int cuda_mode_parse(const char *s, enum cuda_mode *out)
 		*out = (enum cuda_mode)i;
 	return i < 0 ? i : 0;
 }
+
+int cuda_api_parse(const char *s, enum cuda_api *out)
+{
+	static const char *const names[] = {
+	    [CUDA_API_AUTO] = "auto",
+	    [CUDA_API_RUNTIME] = "runtime",
+	    [CUDA_API_DRIVER] = "driver",
+	    [CUDA_API_BOTH] = "both",
+	};
+	int i = name_index(names, sizeof(names) / sizeof(*names), s);
+
+	if (i >= 0)
+		*out = (enum cuda_api)i;
+	return i < 0 ? i : 0;
+}

@@ -3,7 +3,7 @@
  * The plan: which spans there are, at which sites they are seen, and for each site whether
  * it may be armed, where, why not, and what a hit costs. Pure: lists in, plan out.
  *
- *	plan_select()     objects + globs  -> spans with sites     (select.c, pairing.c)
+ *	plan_select()     objects + globs  -> spans with sites     (select*.c, pairing.c)
  *	plan_preflight()  every site       -> verdict, class, way  (preflight.c)
  *	plan_price()      classes + rates  -> ns                   (price.c)
  *
@@ -27,7 +27,7 @@ enum span_kind {
 	SPAN_INSTANT, /* a marker alone */
 	SPAN_VALUE,   /* a marker provider:name__value with one numeric argument */
 	SPAN_FUNC,    /* a function's entry and return */
-	SPAN_CUDA,
+	SPAN_CUDA,    /* the same of a function of CUDA, all its twins and copies */
 };
 
 /* How a function's end is seen. */
@@ -49,6 +49,12 @@ enum price_class {
 	PRICE_N
 };
 
+/* What a CUDA symbol has behind its function's name. */
+enum cuda_twin {
+	CUDA_TWIN_PER_THREAD = 1, /* _ptsz, _ptds */
+	CUDA_TWIN_VERSION = 2,	  /* _v2, _v3 */
+};
+
 struct plan_site {
 	uint32_t span;	 /* span id */
 	uint32_t object; /* index into the objects given to plan_select */
@@ -63,9 +69,11 @@ struct plan_site {
 	bool has_arg;
 	enum verdict verdict;
 	enum price_class price;
-	char *reason;  /* for RELOCATED and REFUSED, and ARM by --unsafe; owned; else NULL */
-	int arm_errno; /* set by trace/ when the kernel refused it */
-	bool armed;    /* set by trace/ */
+	char *reason;	   /* for RELOCATED and REFUSED, and ARM by --unsafe; owned; else NULL */
+	int arm_errno;	   /* set by trace/ when the kernel refused it */
+	bool armed;	   /* set by trace/ */
+	uint16_t cuda;	   /* a site of a CUDA function: its place in the table + 1 */
+	uint8_t cuda_twin; /* enum cuda_twin, or-ed */
 };
 
 struct plan_span {
@@ -80,8 +88,10 @@ struct plan_span {
 
 /* What arming depends on beside the site itself; filled by the caller from /proc and ELF. */
 struct plan_process {
-	bool can_throw;	      /* any mapped object raises exceptions or has a C++ runtime */
-	bool can_cancel;      /* any mapped object imports pthread_cancel */
+	bool can_throw;	 /* any mapped object raises exceptions or has a C++ runtime */
+	bool can_cancel; /* any mapped object imports pthread_cancel */
+	bool
+	    can_cancel_cuda; /* one that is no library of CUDA does: those cancel their own threads */
 	bool switches_stacks; /* Go, swapcontext, fcontext ... in any mapped object */
 	int seccomp;	      /* mode from /proc/PID/status */
 	bool signal_stack;    /* sigaltstack is used somewhere */
@@ -115,10 +125,18 @@ struct plan_object {
 	const struct func_table *funcs;	   /* NULL: not read, no -f */
 	const struct unwind_table *unwind; /* NULL: not read */
 	bool is_libc;			   /* libc, ld.so: markers only on request */
+	bool has_cuda; /* it may define functions of CUDA: then funcs are read for those */
 };
 
-/* --cuda: how CUDA is seen. */
+/*
+ * --cuda: how CUDA is seen. Auto and uprobe arm its functions; agent none but those that
+ * -u cuda:GLOB or -f asks for; off none at all: to -f they are functions like any other.
+ */
 enum cuda_mode { CUDA_AUTO, CUDA_UPROBE, CUDA_AGENT, CUDA_OFF };
+
+/* --cuda-api: which of the two that a call passes through. Auto: the runtime's functions, or the
+ * driver's where no runtime with symbols is mapped. */
+enum cuda_api { CUDA_API_AUTO, CUDA_API_RUNTIME, CUDA_API_DRIVER, CUDA_API_BOTH };
 
 struct plan_opts {
 	const char **markers; /* -u globs */
@@ -129,6 +147,7 @@ struct plan_opts {
 	size_t nspans;
 	enum return_way returns;
 	enum cuda_mode cuda;
+	enum cuda_api cuda_api;
 	bool unsafe;
 	size_t max_spans; /* 0: no limit; more matches than this is -E2BIG with the count in e */
 };
@@ -159,6 +178,13 @@ int plan__note(struct plan *p, const char *fmt, ...) __attribute__((format(print
 int plan_select(struct plan *p, const struct plan_opts *opts, const struct plan_object *objs,
 		size_t from, size_t n, struct err *e);
 
+/* Are functions of CUDA selected where there are any, so that symbols have to be read? */
+bool plan_opts__wants_cuda(const struct plan_opts *o);
+/* What the kernel's programs need to know of a CUDA function's site (select_cuda.c). */
+void plan_site__cuda(const struct plan_site *s, struct qbpf_cuda_site *out);
+/* Is it one of the driver's functions, not of the runtime's? By name, which may be a span's. */
+bool cuda_name_is_driver(const char *name);
+
 /* -EINVAL with e: a pattern is empty or a -s has not the form NAME=BEGIN..END[,key=argN]. */
 int plan_opts__check(const struct plan_opts *opts, struct err *e);
 
@@ -181,5 +207,6 @@ const char *price_class_name(enum price_class c);
 const char *return_way_name(enum return_way w);
 int return_way_parse(const char *s, enum return_way *out);
 int cuda_mode_parse(const char *s, enum cuda_mode *out);
+int cuda_api_parse(const char *s, enum cuda_api *out);
 
 #endif

@@ -184,6 +184,14 @@ static bool crossable(struct ends *e)
 {
 	const struct plan_process *proc = e->pf->proc;
 
+	/* The program's own functions that CUDA calls back run on threads of the driver. */
+	if (span_of(e)->kind == SPAN_CUDA) {
+		because(e,
+			proc->can_cancel_cuda
+			    ? "pthread_cancel could pass through it"
+			    : "a function of CUDA's C interface: no exception passes through it");
+		return proc->can_cancel_cuda;
+	}
 	if (!proc->can_throw && !proc->can_cancel) {
 		because(e, "nothing in the process throws or cancels");
 		return false;
@@ -288,9 +296,18 @@ static void take(struct ends *e, enum return_way way)
 		site__refuse(entry_of(e), "out of memory");
 }
 
-/* Entry only: counted, with the histogram of its interval. */
+static void refuse(struct ends *e);
+
+/*
+ * Entry only: counted, with the histogram of its interval. The span of a CUDA function is that of
+ * several, which have their ends.
+ */
 static void count_only(struct ends *e)
 {
+	if (span_of(e)->kind == SPAN_CUDA && e->pf->opts->returns != RET_NONE) {
+		refuse(e);
+		return;
+	}
 	take(e, RET_NONE);
 	span_of(e)->kind = SPAN_INSTANT;
 	entry_of(e)->role = QBPF_ROLE_INSTANT;
@@ -298,7 +315,8 @@ static void count_only(struct ends *e)
 
 static void refuse(struct ends *e)
 {
-	take(e, RET_NONE);
+	if (span_of(e)->kind != SPAN_CUDA || span_of(e)->way == RET_AUTO)
+		take(e, RET_NONE);
 	site__refuse(entry_of(e), "its end cannot be seen safely: %s", e->why);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* plan_select(): checks the patterns, runs the three selectors, keeps the limit. */
+/* plan_select(): checks the patterns, runs the selectors, keeps the limit. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,9 @@ int plan_select(struct plan *p, const struct plan_opts *o, const struct plan_obj
 	err = select_by_hand(p, o, objs, from, n, e);
 	if (err)
 		return err;
-	err = select_markers(p, o, objs, from, n);
+	err = select_cuda(p, o, objs, from, n);
+	if (!err)
+		err = select_markers(p, o, objs, from, n);
 	if (!err)
 		err = select_funcs(p, o, objs, from, n);
 	if (err)

@@ -98,9 +98,20 @@ int func_hits__find(struct func_hits *h, const struct func_table *t, const char 
 	return err;
 }
 
-static int add_func(struct plan *p, const struct elf_func *f, const char *name, uint32_t object,
-		    const char *path)
+struct taking {
+	struct plan *p;
+	const struct plan_object *objs;
+	size_t nobjs;
+	const struct pattern *pt;
+	bool cuda;    /* functions of CUDA are spans of their own kind */
+	bool literal; /* the pattern is a name: what cannot be used deserves a note */
+	bool any;     /* something was selected */
+};
+
+static int add_func(struct taking *t, const struct elf_func *f, const char *name, uint32_t object)
 {
+	struct plan *p = t->p;
+	int cuda;
 	struct plan_site s = {
 	    .object = object,
 	    .role = QBPF_ROLE_ENTRY,
@@ -113,7 +124,10 @@ static int add_func(struct plan *p, const struct elf_func *f, const char *name, 
 
 	if (plan__known(p, "func:%u:%llx", object, (unsigned long long)f->addr))
 		return 0;
-	s.span = plan__add_span(p, name, SPAN_FUNC, object, path);
+	cuda = t->cuda ? select_cuda_func(p, &t->objs[object], f, object) : 0;
+	if (cuda)
+		return cuda < 0 ? cuda : 0;
+	s.span = plan__add_span(p, name, SPAN_FUNC, object, t->objs[object].path);
 	if (!s.span)
 		return -ENOMEM;
 	if (plan__add_site(p, &s))
@@ -139,15 +153,6 @@ static ssize_t definer(const struct plan_object *objs, size_t n, const char *raw
 	return -1;
 }
 
-struct taking {
-	struct plan *p;
-	const struct plan_object *objs;
-	size_t nobjs;
-	const struct pattern *pt;
-	bool literal; /* the pattern is a name: what cannot be used deserves a note */
-	bool any;     /* something was selected */
-};
-
 static int take_imported(struct taking *t, const char *raw, const char *name)
 {
 	const struct func_table *tab;
@@ -172,7 +177,7 @@ static int take_imported(struct taking *t, const char *raw, const char *name)
 	if (err)
 		return err;
 	t->any = true;
-	return add_func(t->p, real, func_name(tab, idx), owner, t->objs[owner].path);
+	return add_func(t, real, func_name(tab, idx), owner);
 }
 
 static int take_one(struct taking *t, const struct func_table *tab, uint32_t i, uint32_t object)
@@ -196,7 +201,7 @@ static int take_one(struct taking *t, const struct func_table *tab, uint32_t i, 
 	/* A glob names an address by its preferred name, a literal by what was asked for. */
 	if (!t->literal && f->alias_of < tab->n)
 		named = f->alias_of;
-	return add_func(t->p, f, func_name(tab, named), object, t->objs[object].path);
+	return add_func(t, f, func_name(tab, named), object);
 }
 
 static int take_hits(struct taking *t, bool wild, size_t from, bool *any_hit)
@@ -219,11 +224,12 @@ static int take_hits(struct taking *t, bool wild, size_t from, bool *any_hit)
 	return err;
 }
 
-static int take_pattern(struct plan *p, const char *text, const struct plan_object *objs,
-			size_t from, size_t n)
+static int take_pattern(struct plan *p, const struct plan_opts *o, const char *text,
+			const struct plan_object *objs, size_t from, size_t n)
 {
 	struct pattern pt;
-	struct taking t = {.p = p, .objs = objs, .nobjs = n, .pt = &pt};
+	struct taking t = {
+	    .p = p, .objs = objs, .nobjs = n, .pt = &pt, .cuda = o->cuda != CUDA_OFF};
 	bool hit = false;
 	int err;
 
@@ -252,6 +258,6 @@ int select_funcs(struct plan *p, const struct plan_opts *o, const struct plan_ob
 	int err = 0;
 
 	for (i = 0; !err && i < o->nfuncs; i++)
-		err = take_pattern(p, o->funcs[i], objs, from, n);
+		err = take_pattern(p, o, o->funcs[i], objs, from, n);
 	return err;
 }

@@ -75,7 +75,7 @@ void slow_rule__clear(struct slow_rule *r)
 bool slow_rule__can_watch(const struct plan_span *s)
 {
 	return s->kind == SPAN_MARKER || s->kind == SPAN_KEYED ||
-	       (s->kind == SPAN_FUNC && s->way != RET_NONE);
+	       ((s->kind == SPAN_FUNC || s->kind == SPAN_CUDA) && s->way != RET_NONE);
 }
 
 bool slow_rule__matches(const struct slow_rule *r, const struct plan_span *span)

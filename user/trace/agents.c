@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,8 @@
 #include "clock.h"
 #include "file/ring_reader.h"
 #include "log.h"
+#include "quiet_thread.h"
+#include "trace/gpu_source.h"
 
 #define WAIT_BUSY_NS 2000000ull
 #define WAIT_IDLE_NS 20000000ull
@@ -22,22 +23,29 @@
 #define STOP_WAIT_NS 4000000000ull
 /* An agent's thread looks around every 100 ms: a process is dead whose agent has not for so long. */
 #define SILENT_NS 1000000000ull
+#define SECOND	  1000000000ull
 #define TEXT_MAX  512
 
 struct source {
 	struct ring_reader *ring;
+	struct gpu_source records;
 	pid_t pid; /* 0: whoever takes the ring that `run` leaves open */
 	bool dropped, was_on;
 	enum qbpf_ring_state told;
 	uint32_t told_generation;
 	enum qbpf_ring_state seen; /* by the thread */
 	uint32_t seen_generation;
+	bool second, second_told;     /* QBPF_RING_WARN_SECOND */
+	unsigned sudden, sudden_told; /* programs that were gone before they could hand over */
 };
 
 struct agents {
+	struct gpu_feed *feed;
 	pthread_mutex_t lock; /* of all below, and of the rings */
 	struct source *sources;
 	size_t n;
+	struct gpu_names names;
+	uint64_t losses_ns; /* told so far */
 	pthread_t thread;
 	bool running;
 	int statefd;
@@ -46,33 +54,43 @@ struct agents {
 
 /* --- the thread --------------------------------------------------------------------------------- */
 
-static int on_record(void *ctx, const struct qbpf_ring_record *rec)
-{
-	(void)ctx;
-	(void)rec;
-	return 0;
-}
-
 static void look_at_state(struct agents *a, struct source *s)
 {
 	struct ring_status st;
 	uint64_t one = 1;
+	bool second;
 
 	ring_reader__status(s->ring, &st);
+	second = st.warnings & QBPF_RING_WARN_SECOND;
 	s->was_on |= st.on_ns != 0;
-	if (st.state == s->seen && st.generation == s->seen_generation)
+	if (st.state == s->seen && st.generation == s->seen_generation && second == s->second)
 		return;
+	s->second = second;
+	if (st.generation != s->seen_generation && s->seen == QBPF_RING_ON)
+		s->sudden++;
 	s->seen = st.state;
 	s->seen_generation = st.generation;
 	if (write(a->statefd, &one, sizeof(one)) < 0)
 		log_dbg("eventfd: %s", strerror(errno));
 }
 
-/* Takes what there is; returns the share of the fullest lane that was waiting, in percent. */
-static unsigned take_all(struct agents *a)
+static void tell_losses(struct agents *a, uint64_t now, bool last)
 {
+	for (size_t i = 0; i < a->n; i++)
+		gpu_source__tell_losses(&a->sources[i].records, gpu_feed__queue(a->feed), now,
+					last);
+	a->losses_ns = now;
+}
+
+/* Takes what there is; returns the share of the fullest lane that was waiting, in percent. *full: the
+ * queue behind is, the rest waits in the rings. */
+static unsigned take_all(struct agents *a, bool *full)
+{
+	struct gpu_queue *q = gpu_feed__queue(a->feed);
+	uint64_t now = now_ns();
 	unsigned fill = 0, f;
 
+	*full = false;
 	for (size_t i = 0; i < a->n; i++) {
 		struct source *s = &a->sources[i];
 
@@ -81,8 +99,12 @@ static unsigned take_all(struct agents *a)
 		f = ring_reader__fill(s->ring);
 		fill = f > fill ? f : fill;
 		look_at_state(a, s);
-		ring_reader__poll(s->ring, on_record, s);
+		*full |= gpu_source__poll(&s->records, &a->names, q);
 	}
+	if (!*full)
+		gpu_queue__seen(q, GPU_FROM_RINGS, now);
+	if (now - a->losses_ns >= SECOND)
+		tell_losses(a, now, false);
 	return fill;
 }
 
@@ -94,11 +116,11 @@ static void *run(void *arg)
 	for (;;) {
 		struct timespec ts = {.tv_nsec = (long)wait};
 		unsigned fill;
-		bool stop;
+		bool stop, full;
 
 		nanosleep(&ts, NULL);
 		pthread_mutex_lock(&a->lock);
-		fill = take_all(a);
+		fill = take_all(a, &full);
 		stop = a->stopping;
 		pthread_mutex_unlock(&a->lock);
 		if (stop)
@@ -109,15 +131,11 @@ static void *run(void *arg)
 
 static int start_thread(struct agents *a, struct err *e)
 {
-	sigset_t all, before;
 	int err;
 
 	if (a->running)
 		return 0;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = -pthread_create(&a->thread, NULL, run, a);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	err = quiet_thread__start(&a->thread, run, a);
 	a->running = !err;
 	return err ? err_set(e, err, "cannot start the ring's thread: %s", strerror(-err)) : 0;
 }
@@ -138,19 +156,26 @@ static void stop_thread(struct agents *a)
 int agents__new(struct agents **out, struct err *e)
 {
 	struct agents *a = calloc(1, sizeof(*a));
+	int err;
 
 	if (!a)
 		return err_set(e, -ENOMEM, "out of memory");
+	pthread_mutex_init(&a->lock, NULL);
 	a->statefd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (a->statefd < 0) {
-		int err = err_set(e, -errno, "eventfd: %s", strerror(errno));
-
-		free(a);
-		return err;
+		err = err_set(e, -errno, "eventfd: %s", strerror(errno));
+		goto out;
 	}
-	pthread_mutex_init(&a->lock, NULL);
+	a->feed = gpu_feed__new();
+	if (!a->feed) {
+		err = err_set(e, -ENOMEM, "out of memory");
+		goto out;
+	}
 	*out = a;
 	return 0;
+out:
+	agents__free(a);
+	return err;
 }
 
 void agents__free(struct agents *a)
@@ -158,10 +183,14 @@ void agents__free(struct agents *a)
 	if (!a)
 		return;
 	stop_thread(a);
-	for (size_t i = 0; i < a->n; i++)
+	for (size_t i = 0; i < a->n; i++) {
+		gpu_source__clear(&a->sources[i].records);
 		ring_reader__free(a->sources[i].ring);
+	}
 	free(a->sources);
-	close(a->statefd);
+	gpu_feed__free(a->feed);
+	if (a->statefd >= 0)
+		close(a->statefd);
 	pthread_mutex_destroy(&a->lock);
 	free(a);
 }
@@ -178,7 +207,13 @@ static int append(struct agents *a, struct ring_reader *ring, pid_t pid, size_t 
 	if (bigger) {
 		a->sources = bigger;
 		*at = a->n;
-		bigger[a->n++] = (struct source){.ring = ring, .pid = pid};
+		bigger[a->n] = (struct source){.ring = ring, .pid = pid};
+		bigger[a->n].records = (struct gpu_source){
+		    .ring = ring,
+		    .number = (uint32_t)*at,
+		    .ns = pid ? ns_threads__new(pid) : NULL,
+		};
+		a->n++;
 	}
 	pthread_mutex_unlock(&a->lock);
 	return bigger ? 0 : err_set(e, -ENOMEM, "out of memory");
@@ -254,6 +289,11 @@ int agents__fd(const struct agents *a)
 	return a->statefd;
 }
 
+struct gpu_feed *agents__feed(struct agents *a)
+{
+	return a->feed;
+}
+
 /* --- what they say ------------------------------------------------------------------------------ */
 
 /* Is it worth a line while it is so? The way out is told by its end. */
@@ -269,6 +309,14 @@ static void tell_one(const struct agents *a, struct source *s)
 	enum log_level level = LOG_INFO;
 
 	ring_reader__status(s->ring, &st);
+	if (s->second && !s->second_told)
+		log_warn("two of the processes that were started use CUDA at once: of one of them "
+			 "no record of the GPU comes (attach -p takes several)");
+	s->second_told = s->second;
+	if (s->sudden > s->sudden_told)
+		log_warn("a program ended, or became another one, so suddenly that the CUDA agent "
+			 "could not hand over the last records");
+	s->sudden_told = s->sudden;
 	if (!is_news(st.state) || (st.state == s->told && st.generation == s->told_generation))
 		return;
 	s->told = st.state;
@@ -328,7 +376,7 @@ static bool all_over(struct agents *a)
 	return over;
 }
 
-static void tell_left_behind(const struct source *s)
+static void tell_left_behind(struct source *s)
 {
 	struct ring_status st;
 
@@ -337,15 +385,18 @@ static void tell_left_behind(const struct source *s)
 		log_warn("the CUDA agent is still leaving%s%s: it goes on by itself, and records "
 			 "nothing",
 			 st.in_call[0] ? ", in " : "", st.in_call);
-	else if (st.state == QBPF_RING_ON)
+	else if (st.state == QBPF_RING_ON) {
+		s->sudden++;
 		log_warn("the target ended so suddenly that the CUDA agent could not hand over the "
 			 "last records");
+	}
 }
 
 void agents__stop(struct agents *a)
 {
 	uint64_t until = now_ns() + STOP_WAIT_NS;
 	struct timespec pause = {.tv_nsec = 5000000};
+	bool full;
 
 	pthread_mutex_lock(&a->lock);
 	for (size_t i = 0; i < a->n; i++)
@@ -355,7 +406,12 @@ void agents__stop(struct agents *a)
 	while (!all_over(a) && now_ns() < until)
 		nanosleep(&pause, NULL);
 	stop_thread(a);
-	take_all(a);
+	take_all(a, &full);
+	while (full) {
+		nanosleep(&pause, NULL);
+		take_all(a, &full);
+	}
+	tell_losses(a, now_ns(), true);
 	agents__tell(a);
 	for (size_t i = 0; i < a->n; i++)
 		if (!a->sources[i].dropped)
@@ -377,6 +433,8 @@ void agents__sums(struct agents *a, struct agents_sums *out)
 			out->lost[t] += st.lost[t];
 		}
 		out->begun |= st.generation != 0;
+		out->sudden += a->sources[i].sudden;
+		out->second |= st.warnings & QBPF_RING_WARN_SECOND;
 		out->dropped += st.dropped;
 		out->discarded += st.discarded;
 		out->unreadable += st.unknown_types;
@@ -423,7 +481,7 @@ static void put_lost(FILE *f, const struct agents_sums *s)
 			(unsigned long long)other);
 }
 
-char *agents_sums__text(const struct agents_sums *s)
+char *agents_sums__text(const struct agents_sums *s, uint64_t unseen_spans)
 {
 	const char *sep = " ";
 	char *text = NULL;
@@ -448,6 +506,13 @@ char *agents_sums__text(const struct agents_sums *s)
 	if (s->broken || s->unreadable)
 		fprintf(f, "; could not be read: %llu records, the rest of %llu buffers",
 			(unsigned long long)s->unreadable, (unsigned long long)s->broken);
+	if (s->sudden)
+		fprintf(f, "; the last ones of %u that ended suddenly are missing", s->sudden);
+	if (s->second)
+		fputs("; of another process nothing came", f);
+	if (unseen_spans)
+		fprintf(f, "; its figures lack %llu spans: the ring was full (--ring)",
+			(unsigned long long)unseen_spans);
 	if (!fclose(f))
 		return text;
 	free(text);

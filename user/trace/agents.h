@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The CUDA agents of a session: one in each process that has one, and the ring that it writes into
- * (qbpf/ring.h). A thread takes what comes. What an agent says about itself is told in one line each
+ * (qbpf/ring.h). A thread takes what comes and hands it to a gpu_feed. What an agent says about itself is told in one line each
  * time that it changes.
  *
  *	agents__new -> {agents__for_child -> agents__child_started | agents__adopt} ->
@@ -16,6 +16,7 @@
 
 #include "err.h"
 #include "qbpf/ring.h"
+#include "trace/gpu_feed.h"
 
 struct agents;
 
@@ -40,15 +41,20 @@ void agents__drop(struct agents *a, size_t ring);
 size_t agents__count(const struct agents *a);
 /* Readable when an agent's state has changed. */
 int agents__fd(const struct agents *a);
+/* Where what they deliver goes; theirs. */
+struct gpu_feed *agents__feed(struct agents *a);
 /* One line for each change. */
 void agents__tell(struct agents *a);
 
-/* Asks all to leave, takes what they have left and waits for them, not longer than a few seconds. */
+/* Asks all to leave, takes what they have left and waits for them, not longer than a few seconds. The
+ * feed has been started. */
 void agents__stop(struct agents *a);
 
 /* What has come, and what has not, of all rings. */
 struct agents_sums {
 	bool begun;			/* an agent has come, whatever became of it */
+	unsigned sudden;		/* programs that ended before they could hand over */
+	bool second;			/* where another one was, and had to do without a ring */
 	uint64_t read[QBPF_RING_TYPES]; /* by enum qbpf_ring_type */
 	uint64_t lost[QBPF_RING_TYPES]; /* found no room in the ring */
 	uint64_t dropped;		/* by CUPTI */
@@ -58,8 +64,8 @@ struct agents_sums {
 };
 
 void agents__sums(struct agents *a, struct agents_sums *out);
-/* "GPU: 2000 kernels, 4000 copies, 9000 calls; lost 3: the agent's ring was full", malloc'ed. */
-char *agents_sums__text(const struct agents_sums *s);
+/* "GPU: 2000 kernels, 4000 copies, 9000 calls; lost 3: 3 found the agent's ring full", malloc'ed. */
+char *agents_sums__text(const struct agents_sums *s, uint64_t unseen_spans);
 
 /* Has one of them been at work? -ENODEV with the reason if not. */
 int agents__check(struct agents *a, struct err *e);

@@ -40,6 +40,7 @@ struct batch {
 	pid_t pid;	 /* 0: all */
 	int fd;		 /* of the object */
 	bool ret;
+	bool cuda;
 };
 
 void arm_fd_path(int fd, char buf[32])
@@ -129,6 +130,12 @@ static void *close_links(void *arg)
 	}
 }
 
+void armer__set_cuda(struct armer *a, struct bpf_program *entry, struct bpf_program *ret)
+{
+	a->o.on_cuda = entry;
+	a->o.on_cuda_return = ret;
+}
+
 void armer__free(struct armer *a)
 {
 	size_t next, n = 0;
@@ -205,9 +212,16 @@ static int attach_multi_link(struct armer *a, const struct bpf_program *prog, in
 	return err;
 }
 
+static const struct bpf_program *program_of(const struct armer *a, const struct batch *b)
+{
+	if (b->cuda)
+		return b->ret ? a->o.on_cuda_return : a->o.on_cuda;
+	return b->ret ? a->o.on_return : a->o.on_site;
+}
+
 static int attach_multi(struct armer *a, const struct batch *b, size_t from, size_t n)
 {
-	const struct bpf_program *prog = b->ret ? a->o.on_return : a->o.on_site;
+	const struct bpf_program *prog = program_of(a, b);
 	struct multi_sites m = {.n = n};
 	bool any_ref = false;
 	int err = -ENOMEM;
@@ -358,11 +372,10 @@ static void batch_arm(struct armer *a, const struct batch *b, size_t from, size_
 	for (size_t i = from; i < from + n; i++) {
 		struct plan_site *s = &b->plan->sites[b->sites[i]];
 
-		err = a->fatal
-			  ? a->fatal
-			  : attach_perf(a, b->ret ? a->o.on_return : a->o.on_site, b->fd, b->pid,
-					s->off, s->sema_off, site_cookie(b->plan, b->sites[i]),
-					b->ret, a->o.per_span ? s->span : 0);
+		err = a->fatal ? a->fatal
+			       : attach_perf(a, program_of(a, b), b->fd, b->pid, s->off,
+					     s->sema_off, site_cookie(b->plan, b->sites[i]), b->ret,
+					     a->o.per_span ? s->span : 0);
 		site_result(s, err);
 		if (err && errno_is_fatal(err))
 			a->fatal = err;
@@ -391,6 +404,7 @@ static int role_rank(enum qbpf_role r)
 struct sort_key {
 	uint32_t idx, object, span;
 	int rank;
+	bool cuda;
 };
 
 static int by_batch(const void *x, const void *y)
@@ -403,6 +417,8 @@ static int by_batch(const void *x, const void *y)
 		return a->object < b->object ? -1 : 1;
 	if (a->rank != b->rank)
 		return a->rank - b->rank;
+	if (a->cuda != b->cuda)
+		return a->cuda - b->cuda;
 	return a->idx < b->idx ? -1 : a->idx > b->idx;
 }
 
@@ -427,11 +443,13 @@ static void arm_sorted(struct armer *a, struct plan *p, const struct target *t,
 	while (i < n) {
 		bool ret = keys[i].rank == 0;
 
-		for (j = i; j < n && keys[j].object == keys[i].object &&
-			    keys[j].span == keys[i].span && (keys[j].rank == 0) == ret;
+		for (j = i;
+		     j < n && keys[j].object == keys[i].object && keys[j].span == keys[i].span &&
+		     (keys[j].rank == 0) == ret && keys[j].cuda == keys[i].cuda;
 		     j++)
 			sites[j - i] = keys[j].idx;
 		b.ret = ret;
+		b.cuda = keys[i].cuda;
 		b.fd = t->objects[keys[i].object].fd;
 		batch_arm(a, &b, 0, j - i);
 		i = j;
@@ -471,6 +489,7 @@ int armer__arm(struct armer *a, struct plan *p, const struct target *t, size_t f
 		keys[n++] = (struct sort_key){.idx = i,
 					      .object = s->object,
 					      .rank = role_rank(s->role),
+					      .cuda = s->cuda && s->role != QBPF_ROLE_INSTANT,
 					      .span = a->o.per_span ? s->span : 0};
 	}
 	qsort(keys, n, sizeof(*keys), by_batch);

@@ -19,15 +19,18 @@
 struct armer;
 
 struct armer_opts {
-	struct bpf_program *on_site;   /* entries, markers */
-	struct bpf_program *on_return; /* uretprobes */
-	bool multi;		       /* uprobe_multi links */
-	bool per_span;		       /* a link per span, so that spans can be detached alone */
-	bool all_pids;		       /* --follow: no pid filter in the links */
+	struct bpf_program *on_site;		      /* entries, markers */
+	struct bpf_program *on_return;		      /* uretprobes */
+	struct bpf_program *on_cuda, *on_cuda_return; /* the same of functions of CUDA */
+	bool multi;				      /* uprobe_multi links */
+	bool per_span; /* a link per span, so that spans can be detached alone */
+	bool all_pids; /* --follow: no pid filter in the links */
 };
 
 struct armer *armer__new(const struct armer_opts *o);
 const struct armer_opts *armer__opts(const struct armer *a);
+/* Other programs for functions of CUDA, before the first of them is armed. */
+void armer__set_cuda(struct armer *a, struct bpf_program *entry, struct bpf_program *ret);
 void armer__free(struct armer *a); /* takes every probe away */
 
 /*

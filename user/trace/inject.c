@@ -21,6 +21,7 @@
 #include "log.h"
 #include "trace/inject_thread.h"
 
+#define SENDS	     5
 #define BACK_WAIT_NS 5000000000ull
 #define OPEN_WAIT_NS 10000000000ull
 /* An area that is not there by then, when the thread is, will not come. */
@@ -163,7 +164,7 @@ static int area_await(const struct injection *in, struct inject_area *a, uint64_
 
 static bool is_back(const struct inject_area *a)
 {
-	return a->left == INJECT_OUT;
+	return a->left >= INJECT_RESTORED; /* of the rest signals may be a part, and take long */
 }
 
 static bool has_files(const struct inject_area *a)
@@ -226,17 +227,31 @@ static int put_code(struct injection *in)
 	return 0;
 }
 
+static bool has_ended(pid_t pid, pid_t tid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", pid, tid);
+	return access(path, F_OK) != 0;
+}
+
 static int send_thread(struct injection *in)
 {
 	struct inject_area a;
-	int err = inject_thread__send(in->site, in->stack, !in->code_by_mem, in->report,
-				      &in->since_ns, in->e);
+	int err;
 
-	if (err)
-		return err;
-	in->sent = true;
-	in->ran_ns = time_ran(in->pid, in->report->tid);
-	err = area_await(in, &a, BACK_WAIT_NS, is_back);
+	/* One that is cancelled on its way has done nothing: another one then. */
+	for (int i = 0; i < SENDS; i++) {
+		err = inject_thread__send(in->site, in->stack, !in->code_by_mem, in->report,
+					  &in->since_ns, in->e);
+		if (err)
+			return err;
+		in->sent = true;
+		in->ran_ns = time_ran(in->pid, in->report->tid);
+		err = area_await(in, &a, BACK_WAIT_NS, is_back);
+		if (err != -ENOENT || !has_ended(in->pid, in->report->tid))
+			break;
+	}
 	if (err)
 		return err_set(in->e, err,
 			       "thread %d of process %d has not come back from pthread_create: %s",

@@ -2,12 +2,9 @@
 /*
  * Stopping a thread where it can be sent; see inject_thread.h.
  *
- * SYSTEM CALLS. A thread that waits in one is taken out of it by the stop. What the kernel would do
- * when it goes on, make the call anew, is done by hand where the thread comes back by its own code:
- * the address is that of the syscall instruction, the call's number is in %rax. A few calls do not
- * wait for that: they fail with EINTR after a mere stop (signal(7): epoll_wait and others). The
- * program has done nothing to get that, so they are made anew as well, also where the thread is let
- * go after all. Their time begins again then, so such a thread comes last if its wait has a limit.
+ * SYSTEM CALLS. A thread that waits in one is taken out of it by the stop, and makes it anew when it
+ * comes back by its own code (stopped_call.h), also where it is let go after all. The limit of some waits
+ * begins again then: such threads come last.
  *
  * SIGNALS. A thread with one on its way is let go. One that comes while it is away waits until it is
  * back, and is taken before the call is made anew: as if it had come just before the call.
@@ -15,7 +12,6 @@
 #include "trace/inject_thread.h"
 
 #include <dirent.h>
-#include <elf.h>
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -33,17 +29,12 @@
 #include "clock.h"
 #include "elf/proc_state.h"
 #include "log.h"
+#include "trace/stopped_call.h"
 
 #define ROUNDS	     60
 #define ROUND_MS     20
 #define TRIES_ROUND  16
-#define STOP_WAIT_NS 500000000ull
-
-/* In the kernel's include/linux/errno.h, seen by tracers alone. */
-#define ERESTARTSYS	      512
-#define ERESTARTNOINTR	      513
-#define ERESTARTNOHAND	      514
-#define ERESTART_RESTARTBLOCK 516
+#define STOP_WAIT_NS 3000000000ull /* it goes on as long as it does not stop */
 
 /* The kernel's numbers, for C libraries that are older. */
 #ifndef SYS_epoll_pwait2
@@ -176,135 +167,22 @@ static size_t list_candidates(pid_t pid, struct candidate *c, size_t room)
 	return n;
 }
 
-/* --- registers ---------------------------------------------------------------------------------- */
-
-static int get_regs(pid_t tid, struct user_regs_struct *r)
-{
-	struct iovec v = {.iov_base = r, .iov_len = sizeof(*r)};
-
-	return ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &v) ? -errno : 0;
-}
-
-static int set_regs(pid_t tid, struct user_regs_struct *r)
-{
-	struct iovec v = {.iov_base = r, .iov_len = sizeof(*r)};
-
-	return ptrace(PTRACE_SETREGSET, tid, (void *)NT_PRSTATUS, &v) ? -errno : 0;
-}
-
-/*
- * Calls that a mere stop ends with EINTR, and that have done nothing then: some always, those of
- * sockets when they have SO_RCVTIMEO or SO_SNDTIMEO, the last when the kernel could not write the time
- * that was left.
- */
-static bool stop_interrupts(long call)
-{
-	switch (call) {
-	case SYS_epoll_wait:
-	case SYS_epoll_pwait:
-	case SYS_epoll_pwait2:
-	case SYS_semop:
-	case SYS_semtimedop:
-	case SYS_rt_sigtimedwait:
-	case SYS_io_getevents:
-	case SYS_io_pgetevents:
-	case SYS_io_uring_enter:
-	case SYS_read:
-	case SYS_readv:
-	case SYS_recvfrom:
-	case SYS_recvmsg:
-	case SYS_recvmmsg:
-	case SYS_write:
-	case SYS_writev:
-	case SYS_sendto:
-	case SYS_sendmsg:
-	case SYS_sendmmsg:
-	case SYS_connect:
-	case SYS_accept:
-	case SYS_accept4:
-	case SYS_select:
-	case SYS_pselect6:
-	case SYS_ppoll:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static bool at_syscall(pid_t tid, uint64_t ip)
-{
-	errno = 0;
-	return (ptrace(PTRACE_PEEKTEXT, tid, (void *)(uintptr_t)(ip - 2), NULL) & 0xffff) ==
-		   0x050f &&
-	       !errno;
-}
-
-/*
- * Makes the interrupted call, if there is one, the thread's next instruction: *changed. False: it
- * cannot be told.
- */
-static bool restart_call(pid_t tid, struct user_regs_struct *r, bool *changed)
-{
-	long call = (long)r->orig_rax;
-
-	*changed = false;
-	if (call < 0)
-		return true;
-	switch (-(long)r->rax) {
-	case ERESTARTSYS:
-	case ERESTARTNOINTR:
-	case ERESTARTNOHAND:
-		r->rax = (unsigned long)call;
-		break;
-	case ERESTART_RESTARTBLOCK:
-		r->rax = SYS_restart_syscall;
-		break;
-	case EINTR:
-		if (!stop_interrupts(call))
-			return false;
-		r->rax = (unsigned long)call;
-		break;
-	default: /* it had just come to its end */
-		r->orig_rax = -1ul;
-		*changed = true;
-		return true;
-	}
-	if (!at_syscall(tid, r->rip))
-		return false;
-	r->rip -= 2;
-	r->orig_rax = -1ul;
-	*changed = true;
-	return true;
-}
-
 /* --- is this thread, now, one to be sent? ------------------------------------------------------- */
 
-static uint64_t hex_after(const char *text, const char *key)
+/* Each thread has its own; the new one would inherit it. */
+static const char *in_filter(pid_t pid, pid_t tid)
 {
-	const char *p = strstr(text, key);
-
-	return p ? strtoull(p + strlen(key), NULL, 16) : 0;
-}
-
-/* NULL: nothing in its status is against it. */
-static const char *bad_status(pid_t pid, pid_t tid, bool *signals)
-{
-	char dir[64], *text = NULL;
-	const char *why = NULL;
+	char dir[64], *text = NULL, *mode;
+	bool filtered;
 	size_t len;
 
-	*signals = true;
 	snprintf(dir, sizeof(dir), "/proc/%d/task/%d", pid, tid);
 	if (proc_state__read_file(dir, "status", &text, &len))
 		return "it is gone";
-	*signals = (hex_after(text, "\nSigPnd:") | hex_after(text, "\nShdPnd:")) &
-		   ~hex_after(text, "\nSigBlk:");
-	if (*signals)
-		why = "a signal is on its way to it";
-	else if (hex_after(text, "\nSeccomp:")) /* each thread has its own */
-		why = "it has a seccomp filter";
+	mode = strstr(text, "\nSeccomp:\t");
+	filtered = mode && atoi(mode + 10);
 	free(text);
-	return why;
+	return filtered ? "it has a seccomp filter" : NULL;
 }
 
 /* Inside a restartable sequence its place may not be left. */
@@ -324,12 +202,14 @@ static const char *in_rseq(pid_t tid)
 }
 
 static const char *unfit(const struct inject_site *s, struct inject_stack *st, pid_t tid,
-			 const struct user_regs_struct *r, bool *signals)
+			 const struct user_regs_struct *r)
 {
-	const char *why = bad_status(s->pid, tid, signals);
+	const char *why = r->cs == 0x33 ? NULL : "it runs 32-bit code";
 
-	if (!why && r->cs != 0x33)
-		why = "it runs 32-bit code";
+	if (!why)
+		why = stopped_call__signals(s->pid, tid);
+	if (!why)
+		why = in_filter(s->pid, tid);
 	if (!why)
 		why = in_rseq(tid);
 	return why ? why : inject_stack__check(st, tid);
@@ -455,22 +335,20 @@ static int send_stopped(const struct inject_site *s, struct inject_stack *st, pi
 			const char **why, struct err *e)
 {
 	struct user_regs_struct regs, at;
-	bool changed, signals;
-	int err = get_regs(tid, &regs);
+	bool changed;
+	int err = stopped_regs__get(tid, &regs);
 
 	if (err)
 		return 1;
-	*why = unfit(s, st, tid, &regs, &signals);
+	*why = unfit(s, st, tid, &regs);
 	at = regs;
-	if (!restart_call(tid, &at, &changed)) {
+	if (!stopped_call__restart(tid, &at, &changed)) {
 		changed = false;
 		*why = *why ? *why : "it is in a system call that cannot be made anew";
 	}
 	if (*why) {
-		/* As it would be had nobody looked: only the EINTR is our doing. */
-		if (changed && (long)regs.rax == -EINTR && stop_interrupts((long)regs.orig_rax) &&
-		    !signals)
-			set_regs(tid, &at);
+		/* As it would be had nobody looked. */
+		stopped_call__mend(s->pid, tid);
 		return 1;
 	}
 	inject__stage(STAGE_CHECKED);
@@ -480,7 +358,7 @@ static int send_stopped(const struct inject_site *s, struct inject_stack *st, pi
 		err = -ESTALE;
 	at.rip = s->cave;
 	if (!err)
-		err = set_regs(tid, &at);
+		err = stopped_regs__set(tid, &at);
 	if (err)
 		return err_set(e, err, "thread %d cannot be sent: %s", tid, strerror(-err));
 	inject__stage(STAGE_SENT);

@@ -10,13 +10,12 @@
 
 #include "trace/maps_read.h"
 
-typedef int (*cell_fn)(void *ctx, const void *key, const void *value);
-
 /*
  * Every element of a hash map, in batches. A batch never splits a hash bucket; -ENOSPC asks
  * for a larger buffer.
  */
-static int map_each(struct bpf_map *map, cell_fn fn, void *ctx)
+int maps_each(struct bpf_map *map, int (*fn)(void *ctx, const void *key, const void *value),
+	      void *ctx)
 {
 	size_t ks = bpf_map__key_size(map), vs = bpf_map__value_size(map);
 	int fd = bpf_map__fd(map), err;
@@ -136,7 +135,7 @@ static int read_nodes(struct qbpf_bpf *skel, struct snapshot *s)
 	struct node_reader r = {.s = s};
 	int err;
 
-	err = map_each(skel->maps.nodes, read_node, &r);
+	err = maps_each(skel->maps.nodes, read_node, &r);
 	if (err)
 		return err;
 	if (!s->nnodes)
@@ -147,7 +146,7 @@ static int read_nodes(struct qbpf_bpf *skel, struct snapshot *s)
 		return -ENOMEM;
 	for (size_t i = 0; i < s->nnodes; i++)
 		r.by_id[s->nodes[i].id] = i + 1;
-	err = map_each(skel->maps.node_cells, read_node_cell, &r);
+	err = maps_each(skel->maps.node_cells, read_node_cell, &r);
 	free(r.by_id);
 	return err;
 }
@@ -266,7 +265,7 @@ int maps_read(struct qbpf_bpf *skel, struct snapshot *s, struct err *e)
 	const char *what = "histograms";
 	int err;
 
-	err = map_each(skel->maps.hist_cells, read_hist_cell, s);
+	err = maps_each(skel->maps.hist_cells, read_hist_cell, s);
 	if (err)
 		goto out;
 	what = "call tree";
@@ -278,7 +277,7 @@ int maps_read(struct qbpf_bpf *skel, struct snapshot *s, struct err *e)
 	if (err)
 		goto out;
 	what = "open keys";
-	err = map_each(skel->maps.keyed, read_open_key, s);
+	err = maps_each(skel->maps.keyed, read_open_key, s);
 	if (err)
 		goto out;
 	what = "open frames";
@@ -308,7 +307,7 @@ int maps_each_node(struct qbpf_bpf *skel,
 {
 	struct node_visit v = {.fn = fn, .ctx = ctx};
 
-	return map_each(skel->maps.nodes, visit_node, &v);
+	return maps_each(skel->maps.nodes, visit_node, &v);
 }
 
 struct key_visit {
@@ -330,7 +329,7 @@ int maps_each_open_key(struct qbpf_bpf *skel,
 {
 	struct key_visit v = {.fn = fn, .ctx = ctx};
 
-	return map_each(skel->maps.keyed, visit_open_key, &v);
+	return maps_each(skel->maps.keyed, visit_open_key, &v);
 }
 
 struct sweep {
@@ -362,7 +361,7 @@ static int sweep_collect(void *ctx, const void *key, const void *value)
 int maps_sweep_keys(struct qbpf_bpf *skel, uint64_t before_ns, uint64_t *timeouts, size_t nspans)
 {
 	struct sweep w = {.before_ns = before_ns};
-	int err = map_each(skel->maps.keyed, sweep_collect, &w);
+	int err = maps_each(skel->maps.keyed, sweep_collect, &w);
 
 	/* An end that comes between is the winner: its delete succeeds, ours does not. */
 	for (size_t i = 0; i < w.n && !err; i++)

@@ -14,6 +14,10 @@
  * names and empty histograms. */
 int maps_read(struct qbpf_bpf *skel, struct snapshot *s, struct err *e);
 
+/* Calls fn for each element of a hash map until it returns other than 0, which is returned. */
+int maps_each(struct bpf_map *map, int (*fn)(void *ctx, const void *key, const void *value),
+	      void *ctx);
+
 /* Calls fn for each record of `size` bytes that a task iterator writes now. */
 int maps_each_record(struct bpf_program *iter, size_t size,
 		     void (*fn)(void *ctx, const void *record), void *ctx);

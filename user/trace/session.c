@@ -90,6 +90,7 @@ void session__free(struct session *s)
 	session__unwatch(s);
 	for (size_t i = 0; i < s->nlinks; i++)
 		bpf_link__destroy(s->links[i]);
+	session__free_cuda(s);
 	if (s->skel)
 		qbpf_bpf__destroy(s->skel);
 	snapshot__free(s->last);
@@ -144,6 +145,9 @@ static int select_and_check(struct session *s, size_t from_object, struct plan_p
 	if (s->o.plan.nfuncs || s->o.plan.nspans)
 		want |= TARGET_FUNCS;
 	err = target__read(s->target, from_object, want, e);
+	for (size_t i = from_object; !err && i < s->target->nobjects; i++)
+		if (s->target->plan_objects[i].has_cuda && plan_opts__wants_cuda(&s->o.plan))
+			err = target__read_one(s->target, i, want | TARGET_FUNCS, e);
 	if (err)
 		return err;
 	err = plan_select(s->plan, &s->o.plan, s->target->plan_objects, from_object,
@@ -189,7 +193,8 @@ static int size_maps(struct session *s)
 static bool plan_uses(const struct plan *p, enum return_way way)
 {
 	for (size_t i = 0; i < p->nspans; i++)
-		if (p->spans[i].kind == SPAN_FUNC && p->spans[i].way == way && p->spans[i].armed)
+		if ((p->spans[i].kind == SPAN_FUNC || p->spans[i].kind == SPAN_CUDA) &&
+		    p->spans[i].way == way && p->spans[i].armed)
 			return true;
 	return false;
 }
@@ -242,6 +247,8 @@ void session__measure_host(const struct host *host, struct price *out)
 	if (!err && multi)
 		use_multi(b);
 	if (!err)
+		session__configure_cuda(b, false, multi);
+	if (!err)
 		err = qbpf_bpf__load(b);
 	if (!err)
 		err =
@@ -275,6 +282,9 @@ int session__load(struct session *s, struct err *e)
 	session__configure_guard(s, s->o.plan.returns == RET_GUARD && s->kernel.guard);
 	bpf_program__set_autoload(s->skel->progs.on_return_slots,
 				  s->guard || plan_uses(s->plan, RET_URETPROBE));
+	if (session__plans_cuda(s))
+		s->cuda = s->skel;
+	session__configure_cuda(s->skel, s->cuda, s->multi);
 	if (s->multi)
 		use_multi(s->skel);
 	err = qbpf_bpf__load(s->skel);
@@ -290,6 +300,8 @@ int session__load(struct session *s, struct err *e)
 		return err;
 	ao.on_site = s->skel->progs.on_site;
 	ao.on_return = s->skel->progs.on_return;
+	ao.on_cuda = s->skel->progs.on_cuda;
+	ao.on_cuda_return = s->skel->progs.on_cuda_return;
 	s->armer = armer__new(&ao);
 	if (!s->armer)
 		return err_set(e, -ENOMEM, "out of memory");
@@ -305,7 +317,7 @@ int session__load(struct session *s, struct err *e)
 	return session__watch(s, e);
 }
 
-/* Where keys and values lie, for the sites from `from` on. */
+/* Where keys, values and the arguments of CUDA calls lie, for the sites from `from` on. */
 static int publish_sites(struct session *s, size_t from, struct err *e)
 {
 	for (size_t i = from; i < s->plan->nsites; i++) {
@@ -313,6 +325,11 @@ static int publish_sites(struct session *s, size_t from, struct err *e)
 		struct qbpf_site rec = {0};
 		__u32 key = i + 1;
 		int err;
+
+		err = session__publish_cuda(s, key);
+		if (err)
+			return err_set(e, err, "cannot describe a CUDA call to the kernel: %s",
+				       strerror(-err));
 
 		if (!site->has_arg || usdt_arg__to_abi(&site->arg, &rec.arg))
 			continue;
@@ -334,6 +351,7 @@ int session__arm_from(struct session *s, size_t from_site, size_t from_object, s
 			 s->plan->nsites - from_site);
 		return 0;
 	}
+	session__load_cuda(s);
 	err = publish_sites(s, from_site, e);
 	if (!err)
 		err = session__publish_slow(s, e);
@@ -348,6 +366,8 @@ int session__arm_from(struct session *s, size_t from_site, size_t from_object, s
 	err = armer__arm(s->armer, s->plan, s->target, 0, e);
 	if (!err)
 		session__record_sites(s);
+	if (!err)
+		session__tell_cuda(s);
 	return err;
 }
 
@@ -403,14 +423,17 @@ int session__rescan(struct session *s, struct err *e)
 
 void session__stop_counting(struct session *s)
 {
+	/* First, so that no call of the API is without the span that it was in. */
+	if (s->o.agents && s->stream && !s->end_ns)
+		agents__stop(s->o.agents);
 	if (s->skel)
 		s->skel->data->counting = false;
 	if (s->end_ns)
 		return;
 	s->end_ns = now_ns();
 	session__stop_recording(s);
-	if (s->o.agents)
-		agents__stop(s->o.agents);
+	if (s->o.agents && s->stream)
+		gpu_feed__finish(agents__feed(s->o.agents));
 }
 
 bool session__disarms_slowly(const struct session *s)
@@ -486,7 +509,12 @@ const uint64_t *session__price(const struct session *s)
 
 bool session__has_agents(const struct session *s)
 {
-	return s->o.agents && agents__count(s->o.agents);
+	if (!s->o.agents || agents__count(s->o.agents))
+		return s->o.agents;
+	for (size_t i = 0; i < s->target->nobjects; i++)
+		if (s->target->objects[i].has_cuda)
+			return true;
+	return false;
 }
 
 struct unmatched {

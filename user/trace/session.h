@@ -29,6 +29,7 @@ struct session_opts {
 	bool starting; /* the target is at its first instruction: libraries are still to come */
 	double max_overhead_pct; /* 0: none */
 	struct agents *agents;	 /* of CUDA; borrowed; NULL: none is wanted */
+	const char *cuda_hint;	 /* to be said when functions of CUDA are armed; NULL: nothing */
 	struct record_opts record;
 };
 
@@ -65,7 +66,8 @@ const uint64_t *session__price(const struct session *s); /* PRICE_N entries, 0: 
 /* Warns about each pattern that has matched nothing; returns how many there are. */
 size_t session__warn_unmatched(const struct session *s);
 
-/* An agent of CUDA was brought into the target: that is worth a session without any span. */
+/* An agent of CUDA was brought into the target, or waits for its first call of CUDA there: that is worth
+ * a session without any span. */
 bool session__has_agents(const struct session *s);
 
 /* fd to poll; session__poll handles what is there. 1: all targets have ended. */

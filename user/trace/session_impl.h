@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "qbpf.skel.h"
 #include "trace/arm.h"
+#include "trace/cuda_names.h"
 #include "trace/host.h"
 #include "trace/placement.h"
 #include "trace/price.h"
@@ -19,6 +20,8 @@ struct session {
 	struct target *target;
 	struct plan *plan;
 	struct qbpf_bpf *skel;
+	struct qbpf_bpf
+	    *cuda; /* whose programs and maps for CUDA are loaded: skel, or one of its own */
 	struct bpf_link *links[4]; /* tracepoints */
 	size_t nlinks;
 	struct ring_buffer *notices;
@@ -46,7 +49,9 @@ struct session {
 	struct stream *stream; /* NULL: nothing is recorded */
 	struct placement *placement;
 	struct recorded *recorded;
-	size_t slow_published; /* spans that --slow was asked about */
+	size_t slow_published;	       /* spans that --slow was asked about */
+	struct cuda_names *cuda_names; /* NULL: none were asked for */
+	bool cuda_told;
 	unsigned int ticks;
 	bool fault_told;
 };
@@ -73,6 +78,17 @@ int session__replan(struct session *s, const struct plan_process *now, struct er
 
 /* session_snapshot.c: what an empty span reads; 0: unknown. */
 uint64_t session__span_floor(const struct session *s, uint32_t id);
+/* Records of the GPU that the file lacks: exactly when it is closed, else as far as is known. */
+void session__fill_gpu_unheld(const struct session *s, struct snapshot *snap, bool closed);
+
+/* session_cuda.c: nothing is loaded, and nothing happens, until the plan has a function of CUDA. */
+bool session__plans_cuda(const struct session *s);
+void session__configure_cuda(struct qbpf_bpf *b, bool wanted, bool multi); /* before loading */
+void session__load_cuda(struct session *s);
+void session__free_cuda(struct session *s);
+void session__tell_cuda(struct session *s); /* once, when the first is armed */
+int session__publish_cuda(struct session *s, uint32_t site_id);
+int session__snap_cuda(struct session *s, struct snapshot *snap);
 
 /* session_record.c: nothing happens without a recording. */
 int session__prepare_recording(struct session *s, struct err *e);

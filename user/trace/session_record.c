@@ -67,15 +67,23 @@ static int check_path(const char *path, struct err *e)
 	return err;
 }
 
+/* Into a file, that is. */
+static bool session__records(const struct session *s)
+{
+	return s->stream && s->o.record.path;
+}
+
 int session__prepare_recording(struct session *s, struct err *e)
 {
 	const struct record_opts *o = &s->o.record;
 
-	if (!o->path)
+	if (!o->path && !s->o.agents)
 		return 0;
 	s->recorded = calloc(1, sizeof(*s->recorded));
 	if (!s->recorded)
 		return err_set(e, -ENOMEM, "out of memory");
+	if (!o->path)
+		return 0;
 	if (o->shown && check_path(o->shown, e))
 		return -EINVAL;
 	return check_path(o->path, e);
@@ -86,7 +94,8 @@ int session__configure_recording(struct session *s, struct err *e)
 	const struct record_opts *o = &s->o.record;
 	struct qbpf_bpf *skel = s->skel;
 	__u32 spans = (__u32)s->span_room + 1;
-	bool on = o->path, slow = on && o->nslow;
+	bool on = o->path || s->o.agents, slow = o->path && o->nslow;
+	size_t bytes = o->ring_bytes ? o->ring_bytes : RECORD_RING_DEFAULT;
 	int err = 0;
 
 	bpf_map__set_autocreate(skel->maps.stream, on);
@@ -95,12 +104,13 @@ int session__configure_recording(struct session *s, struct err *e)
 	bpf_map__set_autocreate(skel->maps.histories, slow);
 	if (!on)
 		return 0;
-	bpf_program__set_autoload(skel->progs.on_stream_end, true);
-	skel->rodata->cfg_stream = true;
-	skel->rodata->cfg_stream_wake = o->ring_bytes / 4;
-	skel->rodata->cfg_sample = o->sample;
+	bpf_program__set_autoload(skel->progs.on_stream_end, o->path);
+	skel->rodata->cfg_stream = o->path;
+	skel->rodata->cfg_spans = !o->path;
+	skel->rodata->cfg_stream_wake = bytes / 4;
+	skel->rodata->cfg_sample = o->path ? o->sample : 0;
 	skel->rodata->cfg_slow = slow;
-	err = bpf_map__set_max_entries(skel->maps.stream, (__u32)o->ring_bytes);
+	err = bpf_map__set_max_entries(skel->maps.stream, (__u32)bytes);
 	if (!err)
 		err = bpf_map__set_max_entries(skel->maps.stream_counts, spans);
 	if (!err)
@@ -237,7 +247,7 @@ void session__record_sites(struct session *s)
 {
 	struct recorded *r = s->recorded;
 
-	if (!s->stream)
+	if (!session__records(s))
 		return;
 	if (record_mappings(s))
 		log_warn("the trace lacks mappings: out of memory");
@@ -336,9 +346,21 @@ static void warn_of_unwatched(const struct session *s)
 	}
 }
 
-int session__start_recording(struct session *s, struct err *e)
+/* Spans for the model of the GPU, and none for a file. */
+static int start_feeding(struct session *s, struct err *e)
+{
+	static const struct trace_meta none;
+	struct gpu_feed *feed = agents__feed(s->o.agents);
+
+	/* Else when one has come: no other program pays for it. */
+	s->skel->bss->spans_wanted = s->o.plan.cuda == CUDA_AGENT || agents__count(s->o.agents);
+	return stream__start(s->skel, &s->o.record, &none, s->span_room, feed, &s->stream, e);
+}
+
+static int start_file(struct session *s, struct err *e)
 {
 	const struct record_opts *o = &s->o.record;
+	struct gpu_feed *feed = s->o.agents ? agents__feed(s->o.agents) : NULL;
 	struct utsname u = {0};
 	struct trace_meta meta = {
 	    .qbpf_version = QBPF_VERSION,
@@ -353,8 +375,6 @@ int session__start_recording(struct session *s, struct err *e)
 	};
 	int err;
 
-	if (!o->path)
-		return 0;
 	warn_of_unwatched(s);
 	err = placement__new(o->cpu, &s->placement, e);
 	if (err)
@@ -368,24 +388,39 @@ int session__start_recording(struct session *s, struct err *e)
 		meta.price_ns[i] = s->price.ns[i];
 	meta.start_ns = now_ns();
 	meta.realtime_ns = realtime_ns();
-	err = stream__start(s->skel, o, &meta, s->span_room, &s->stream, e);
+	err = stream__start(s->skel, o, &meta, s->span_room, feed, &s->stream, e);
 	free(meta.slow);
 	if (err)
 		return err;
 	for (size_t i = 0; i < s->target->npids; i++)
 		stream__process(s->stream, (uint32_t)s->target->pids[i], meta.start_ns);
-	session__record_spans(s);
-	session__record_sites(s);
 	/* What they use from now on is compared with this. */
 	placement__update(s->placement, s->target->pids, s->target->npids);
 	return 0;
+}
+
+int session__start_recording(struct session *s, struct err *e)
+{
+	int err;
+
+	if (!s->recorded)
+		return 0;
+	err = s->o.record.path ? start_file(s, e) : start_feeding(s, e);
+	if (err)
+		return err;
+	session__record_spans(s);
+	session__record_sites(s);
+	if (!s->o.agents)
+		return 0;
+	err = gpu_feed__start(agents__feed(s->o.agents), session__records(s) ? s->stream : NULL);
+	return err ? err_set(e, err, "cannot start the GPU's thread: %s", strerror(-err)) : 0;
 }
 
 void session__tick_recording(struct session *s)
 {
 	int fault;
 
-	if (!s->stream)
+	if (!session__records(s))
 		return;
 	if (s->ticks++ % PLACE_EVERY == 0)
 		placement__update(s->placement, s->target->pids, s->target->npids);
@@ -499,7 +534,7 @@ int session__snap_recording(struct session *s, struct snapshot *snap)
 	struct stream_count *counts;
 	int err;
 
-	if (!s->stream)
+	if (!session__records(s))
 		return 0;
 	counts = calloc(snap->nspans + 1, sizeof(*counts));
 	err = counts ? stream__counts(s->stream, counts, snap->nspans) : -ENOMEM;
@@ -542,7 +577,7 @@ int session__finish_recording(struct session *s, struct snapshot *snap, struct e
 	size_t len = 0;
 	int err;
 
-	if (!s->stream)
+	if (!session__records(s))
 		return 0;
 	tell_unnamed_losses(s);
 	log_dbg("the ring's reader was woken %llu times",
@@ -555,6 +590,7 @@ int session__finish_recording(struct session *s, struct snapshot *snap, struct e
 	free(counts);
 	if (session__snap_recording(s, snap))
 		log_warn("out of memory");
+	session__fill_gpu_unheld(s, snap, true);
 	return err ? err_set(e, err, "the recording %s is incomplete: %s", s->o.record.path,
 			     err == -ESTALE ? "it was deleted meanwhile" : strerror(-err))
 		   : 0;

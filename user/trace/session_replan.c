@@ -5,8 +5,9 @@
  *
  *	fork	where the kernel is nop5_fork_unsafe (plan.h), probes leave 5-byte nops;
  *	throw or cancel	functions whose return was seen by a uretprobe because nothing could
- *			pass through them get their verdict again. Calls in flight get their return
- *			addresses back first, while their threads are stopped.
+ *			pass through them get their verdict again (those of CUDA for a cancel only).
+ *			Calls in flight get their return addresses back first, while their threads are
+ *			stopped.
  *
  * While the probes are away hits go unseen: a span that was open may end as abandoned, an end
  * may be an orphan.
@@ -31,16 +32,24 @@ static bool any_on_nop5(const struct session *s)
 	return false;
 }
 
-static bool by_uretprobe(const struct session *s, const struct plan_site *site)
+/* What can be since lately, by whose functions it matters to. */
+struct crossing {
+	bool funcs, cuda;
+};
+
+static bool by_uretprobe(const struct session *s, const struct plan_site *site, struct crossing by)
 {
-	return site->span && s->plan->spans[site->span - 1].way == RET_URETPROBE &&
+	const struct plan_span *span = site->span ? &s->plan->spans[site->span - 1] : NULL;
+
+	return span && span->way == RET_URETPROBE &&
+	       (span->kind == SPAN_CUDA ? by.cuda : by.funcs) &&
 	       (site->role == QBPF_ROLE_ENTRY || site->role == QBPF_ROLE_RETURN);
 }
 
-static bool any_by_uretprobe(const struct session *s)
+static bool any_by_uretprobe(const struct session *s, struct crossing by)
 {
 	for (size_t i = 0; i < s->plan->nsites; i++)
-		if (s->plan->sites[i].armed && by_uretprobe(s, &s->plan->sites[i]))
+		if (s->plan->sites[i].armed && by_uretprobe(s, &s->plan->sites[i], by))
 			return true;
 	return false;
 }
@@ -52,14 +61,14 @@ static void set_reason(struct plan_site *site, const char *why)
 }
 
 /* Puts the sites concerned back to be judged, and marks all as not armed. */
-static int forget_verdicts(struct session *s, bool nops, bool returns, struct err *e)
+static int forget_verdicts(struct session *s, bool nops, struct crossing returns, struct err *e)
 {
 	unsigned int want = TARGET_MARKERS | TARGET_FUNCS | TARGET_UNWIND;
 	int err = 0;
 
 	for (size_t i = 0; i < s->plan->nsites && !err; i++) {
 		struct plan_site *site = &s->plan->sites[i];
-		bool by_ret = returns && by_uretprobe(s, site);
+		bool by_ret = by_uretprobe(s, site, returns);
 
 		if (by_ret && site->role == QBPF_ROLE_RETURN) {
 			site->verdict = VERDICT_REFUSED;
@@ -88,11 +97,14 @@ static void disarm_for_now(struct session *s)
 
 int session__replan(struct session *s, const struct plan_process *now, struct err *e)
 {
-	bool throws =
-	    (now->can_throw && !s->facts.can_throw) || (now->can_cancel && !s->facts.can_cancel);
+	struct crossing by = {
+	    .funcs = (now->can_throw && !s->facts.can_throw) ||
+		     (now->can_cancel && !s->facts.can_cancel),
+	    .cuda = now->can_cancel_cuda && !s->facts.can_cancel_cuda,
+	};
 	bool nops = s->kernel.nop5_fork_unsafe && now->can_fork && any_on_nop5(s);
 	size_t sites;
-	bool returns = throws && s->o.plan.returns != RET_URETPROBE && any_by_uretprobe(s);
+	bool returns = s->o.plan.returns != RET_URETPROBE && any_by_uretprobe(s, by);
 	int err;
 
 	s->facts = *now;
@@ -110,7 +122,7 @@ int session__replan(struct session *s, const struct plan_process *now, struct er
 		disarm_for_now(s);
 	if (!s->armer)
 		return err_set(e, -ENOMEM, "out of memory");
-	err = forget_verdicts(s, nops, returns, e);
+	err = forget_verdicts(s, nops, returns ? by : (struct crossing){0}, e);
 	if (err)
 		return err;
 	plan_preflight(s->plan, &s->o.plan, s->target->plan_objects, s->target->nobjects, now,

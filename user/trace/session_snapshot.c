@@ -99,7 +99,9 @@ uint64_t session__span_floor(const struct session *s, uint32_t id)
 	const struct plan_span *sp = &s->plan->spans[id - 1];
 	enum price_class begin = PRICE_NOP5;
 
-	if (sp->kind != SPAN_MARKER && sp->kind != SPAN_KEYED && sp->kind != SPAN_FUNC)
+	bool func = sp->kind == SPAN_FUNC || sp->kind == SPAN_CUDA;
+
+	if (sp->kind != SPAN_MARKER && sp->kind != SPAN_KEYED && !func)
 		return 0;
 	for (size_t i = 0; i < s->plan->nsites; i++) {
 		const struct plan_site *site = &s->plan->sites[i];
@@ -112,27 +114,74 @@ uint64_t session__span_floor(const struct session *s, uint32_t id)
 	}
 	if (begin == PRICE_STEPPED)
 		return s->price.floor_stepped_ns;
-	if (sp->kind == SPAN_FUNC && (sp->way == RET_URETPROBE || sp->way == RET_GUARD))
+	if (func && (sp->way == RET_URETPROBE || sp->way == RET_GUARD))
 		return s->price.floor_func_ns;
 	return begin == PRICE_EMULATED ? s->price.floor_emulated_ns : s->price.floor_marker_ns;
 }
 
-/* What the GPU's agents have delivered, as a note. */
+static void fill_gpu_losses(struct snapshot *snap, const struct agents_sums *sums)
+{
+	memcpy(snap->gpu_lost[GPU_LOST_RING], sums->lost, sizeof(sums->lost));
+	snap->gpu_lost[GPU_LOST_CUPTI][0] = sums->dropped;
+	snap->gpu_lost[GPU_LOST_BUFFERS][0] = sums->discarded;
+	snap->gpu_lost[GPU_LOST_BROKEN][0] = sums->unreadable + sums->broken;
+}
+
+void session__fill_gpu_unheld(const struct session *s, struct snapshot *snap, bool closed)
+{
+	struct gpu_feed_counts n;
+
+	if (!s->o.agents || !s->stream || !s->o.record.path)
+		return;
+	gpu_feed__counts(agents__feed(s->o.agents), &n);
+	for (uint32_t t = 0; t < QBPF_RING_TYPES; t++)
+		snap->gpu_lost[GPU_LOST_DISK][t] =
+		    closed ? n.taken[t] - stream__gpu_held(s->stream, t) : n.refused[t];
+}
+
+/* Of a recording they are counted as such. */
+static int count_unseen(const struct session *s, const struct gpu_feed_counts *feed, uint64_t *n)
+{
+	size_t nspans = s->plan->nspans;
+	struct stream_count *counts;
+	int err;
+
+	*n = feed->spans_lost;
+	if (!s->stream || s->o.record.path)
+		return 0;
+	counts = calloc(nspans + 1, sizeof(*counts));
+	err = counts ? stream__counts(s->stream, counts, nspans) : -ENOMEM;
+	for (size_t i = 0; i <= nspans && !err; i++)
+		*n += counts[i].lost;
+	free(counts);
+	return err;
+}
+
+/* What the GPU's agents have delivered; in short as a note. */
 static int fill_agents(const struct session *s, struct snapshot *snap)
 {
+	struct gpu_feed_counts feed;
 	struct agents_sums sums;
 	char **notes;
+	int err;
 
 	if (!s->o.agents)
 		return 0;
 	agents__sums(s->o.agents, &sums);
 	if (!sums.begun)
 		return 0;
+	snap->gpu = gpu_feed__summary(agents__feed(s->o.agents));
+	gpu_feed__counts(agents__feed(s->o.agents), &feed);
+	fill_gpu_losses(snap, &sums);
+	session__fill_gpu_unheld(s, snap, false);
+	err = count_unseen(s, &feed, &snap->gpu_unseen);
+	if (err)
+		return err;
 	notes = realloc(snap->notes, (snap->nnotes + 1) * sizeof(*notes));
 	if (!notes)
 		return -ENOMEM;
 	snap->notes = notes;
-	notes[snap->nnotes] = agents_sums__text(&sums);
+	notes[snap->nnotes] = agents_sums__text(&sums, snap->gpu_unseen);
 	if (!notes[snap->nnotes])
 		return -ENOMEM;
 	snap->nnotes++;
@@ -209,8 +258,13 @@ int session__snapshot(struct session *s, struct snapshot **out, struct err *e)
 	err = maps_read(s->skel, snap, e);
 	if (err)
 		goto out;
+	err = session__snap_cuda(s, snap);
+	if (err) {
+		err_set(e, err, "cannot read the CUDA calls from the kernel: %s", strerror(-err));
+		goto out;
+	}
 	snap->now_ns = s->end_ns ? s->end_ns : now_ns();
-	snap->map_bytes = maps_memory(s->skel);
+	snap->map_bytes = maps_memory(s->cuda ? s->cuda : s->skel);
 	for (size_t i = 0; i < snap->nspans && i < s->span_room; i++)
 		snap->spans[i].key_timeouts += s->key_timeouts[i];
 	err = session__snap_recording(s, snap);

@@ -172,8 +172,10 @@ int session__poll(struct session *s, struct err *e)
 
 	n = epoll_wait(s->epfd, ev, 16, 0);
 	for (int i = 0; i < n; i++) {
-		if (ev[i].data.u64 == AGENTS_TAG)
+		if (ev[i].data.u64 == AGENTS_TAG) {
 			agents__tell(s->o.agents);
+			s->skel->bss->spans_wanted = true;
+		}
 		if (ev[i].data.u64 != NOTICE_TAG)
 			continue;
 		err = ring_buffer__consume(s->notices);

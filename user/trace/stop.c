@@ -13,10 +13,12 @@
 #include <time.h>
 
 #include "trace/stop.h"
+#include "trace/stopped_call.h"
 
 #define WAIT_MS 500 /* for one thread */
 
 struct stopped {
+	pid_t pid;
 	struct stopped_thread {
 		pid_t tid;
 		int signal; /* that its stop has taken, to be given back */
@@ -116,6 +118,7 @@ int stopped__new(pid_t pid, struct stopped **out, struct err *e)
 
 	if (!s)
 		return err_set(e, -ENOMEM, "out of memory");
+	s->pid = pid;
 	while (!err && more)
 		err = stop_round(s, pid, &more);
 	if (err) {
@@ -131,9 +134,13 @@ void stopped__free(struct stopped *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < s->n; i++)
-		ptrace(PTRACE_DETACH, s->threads[i].tid, NULL,
-		       (void *)(uintptr_t)s->threads[i].signal);
+	for (size_t i = 0; i < s->n; i++) {
+		const struct stopped_thread *t = &s->threads[i];
+
+		if (!t->signal)
+			stopped_call__mend(s->pid, t->tid);
+		ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(uintptr_t)t->signal);
+	}
 	free(s->threads);
 	free(s);
 }

@@ -6,8 +6,6 @@
  * when a share of the ring has filled (cfg_stream_wake), which epoll tells edge-triggered: level-
  * triggered it would return for each single record.
  */
-#include "trace/stream.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -21,46 +19,11 @@
 #include "clock.h"
 #include "quiet_thread.h"
 #include "trace/maps_read.h"
-#include "trace/roster.h"
+#include "trace/stream_impl.h"
 
-#define BATCH	    32768 /* records between two looks at the clock and at who waits for the lock */
-#define WAIT_BUSY   4	  /* ms */
-#define WAIT_IDLE   32
-#define SECOND	    1000000000ull
-#define CLOCK_EVERY (10 * SECOND)
-
-/* Of one span id. */
-struct span_state {
-	uint64_t streamed;
-	int64_t adjust;	    /* of skipped: what stream__stop has taken from the histories */
-	uint64_t lost_told; /* in the trace's losses so far */
-	uint64_t skipped_told;
-};
-
-struct stream {
-	struct qbpf_bpf *skel;
-	struct trace_writer *w;
-	struct ring_buffer *ring;
-	int epfd, stopfd;
-	pthread_t thread;
-	bool running;
-	pthread_mutex_t lock; /* of all below, and of the writer */
-	struct roster *roster;
-	struct span_state *spans; /* [0 .. room] */
-	size_t room;
-	size_t nspans; /* written */
-	uint32_t nmappings;
-	unsigned char *nodes; /* bits by id: written */
-	size_t nnodes;	      /* bits that there are */
-	int cpus;
-	uint64_t taken; /* records of this look */
-	uint64_t start_ns, second_ns, clock_ns;
-	uint64_t over_ns;     /* not 0: the recording ended then, only what is open comes */
-	unsigned char *shown; /* by thread: what it has open is in the trace */
-	uint32_t nshown;
-	bool slow, iterating, closed;
-	_Atomic int fault;
-};
+#define BATCH	  32768 /* records between two looks at the clock and at who waits for the lock */
+#define WAIT_BUSY 4	/* ms */
+#define WAIT_IDLE 32
 
 /* --- records ------------------------------------------------------------------------------------ */
 
@@ -99,13 +62,6 @@ static uint32_t known_node(struct stream *s, uint32_t id)
 	if (maps_each_node(s->skel, write_node, s))
 		return QBPF_NODE_LOST;
 	return node_is_known(s, id) ? id : QBPF_NODE_LOST;
-}
-
-/* The first fault stays. An entry that the writer does not take is a fault too: it should. */
-static void note_fault(struct stream *s, int err)
-{
-	if (err && !s->fault)
-		s->fault = -err;
 }
 
 /*
@@ -170,26 +126,48 @@ static void put_event(struct stream *s, const struct qbpf_record *r)
 		err = was_shown(s, ev.thread);
 	if (!err)
 		err = trace_writer__event(s->w, &ev);
-	note_fault(s, err > 0 ? 0 : err);
+	stream__note_fault(s, err > 0 ? 0 : err);
+}
+
+static void feed_span(struct stream *s, const struct qbpf_record *r)
+{
+	const struct gpu_host_span span = {
+	    .start_ns = r->start_ns,
+	    .end_ns = r->end_ns > r->start_ns ? r->end_ns : r->start_ns,
+	    .tgid = r->tgid,
+	    .tid = r->tid,
+	    .span = r->span,
+	    .depth = r->depth,
+	};
+
+	gpu_feed__span(s->feed, &span);
 }
 
 static void take_record(struct stream *s, const struct qbpf_record *r)
 {
-	if (r->type == QBPF_RECORD_EXIT || r->type == QBPF_RECORD_EXEC) {
+	bool end = r->type == QBPF_RECORD_EXIT || r->type == QBPF_RECORD_EXEC;
+
+	if (end && !s->w)
+		return;
+	if (end) {
 		bool exec = r->type == QBPF_RECORD_EXEC;
 		char comm[sizeof(r->comm) + 1] = "";
 
 		memcpy(comm, r->comm, sizeof(r->comm));
-		note_fault(s, roster__thread_end(s->roster, r->tid, r->end_ns, exec ? NULL : comm));
+		stream__note_fault(
+		    s, roster__thread_end(s->roster, r->tid, r->end_ns, exec ? NULL : comm));
 		if (exec)
-			note_fault(s, roster__process_exec(s->roster, r->tgid, comm));
+			stream__note_fault(s, roster__process_exec(s->roster, r->tgid, comm));
 		return;
 	}
 	if (!r->span || r->span > s->nspans || r->type > QBPF_RECORD_OPEN)
 		return;
 	if (r->type != QBPF_RECORD_OPEN)
 		__atomic_fetch_add(&s->spans[r->span].streamed, 1, __ATOMIC_RELAXED);
-	put_event(s, r);
+	if (s->feed && r->type == QBPF_RECORD_SPAN)
+		feed_span(s, r);
+	if (s->w)
+		put_event(s, r);
 }
 
 static int on_record(void *ctx, void *data, size_t size)
@@ -204,96 +182,15 @@ static int on_record(void *ctx, void *data, size_t size)
 /* True: there is more. */
 static bool take_batch(struct stream *s)
 {
+	uint64_t now = now_ns();
+	bool more;
+
 	s->taken = 0;
 	s->skel->bss->stream_woken = false;
-	return ring_buffer__consume(s->ring) == -EAGAIN;
-}
-
-/* --- once a second ------------------------------------------------------------------------------ */
-
-/* Without the lock, which is held for as long as a slow disk takes. out[0 .. n] by span id. */
-static int read_counts(const struct stream *s, struct stream_count *out, size_t n)
-{
-	struct qbpf_stream_counts *percpu = calloc((size_t)s->cpus, sizeof(*percpu));
-	int fd = bpf_map__fd(s->skel->maps.stream_counts), err = percpu ? 0 : -ENOMEM;
-
-	for (__u32 id = 0; id <= n && !err; id++) {
-		struct stream_count *c = &out[id];
-		int64_t skipped = s->spans[id].adjust;
-
-		err = bpf_map_lookup_elem(fd, &id, percpu);
-		*c = (struct stream_count){
-		    .streamed = __atomic_load_n(&s->spans[id].streamed, __ATOMIC_RELAXED)};
-		for (int i = 0; i < s->cpus && !err; i++) {
-			c->lost += percpu[i].lost;
-			c->over += percpu[i].over;
-			skipped += percpu[i].skipped;
-		}
-		c->skipped = skipped > 0 ? (uint64_t)skipped : 0;
-	}
-	free(percpu);
-	return err;
-}
-
-/* What waits in a history counts as skipped and may yet be recorded: with --slow, that is told at
- * the end alone. */
-static void put_losses(struct stream *s, uint64_t from_ns, uint64_t to_ns, bool last)
-{
-	struct stream_count *counts = calloc(s->nspans + 1, sizeof(*counts));
-	int err = counts ? read_counts(s, counts, s->nspans) : -ENOMEM;
-
-	for (size_t i = 1; i <= s->nspans && !err; i++) {
-		struct span_state *st = &s->spans[i];
-		struct trace_loss row = {
-		    .span = (uint32_t)i,
-		    .source = SOURCE_BPF,
-		    .from_ns = from_ns,
-		    .to_ns = to_ns,
-		    .lost = counts[i].lost - st->lost_told,
-		};
-
-		if (!s->slow || last)
-			row.skipped = counts[i].skipped - st->skipped_told;
-		if (!row.lost && !row.skipped)
-			continue;
-		if (s->slow && last)
-			row.from_ns = row.lost ? from_ns : s->start_ns;
-		st->lost_told += row.lost;
-		st->skipped_told += row.skipped;
-		err = trace_writer__loss(s->w, &row);
-	}
-	free(counts);
-	note_fault(s, err);
-}
-
-static uint64_t clock_of(clockid_t id)
-{
-	struct timespec ts;
-
-	clock_gettime(id, &ts);
-	return (uint64_t)ts.tv_sec * SECOND + (uint64_t)ts.tv_nsec;
-}
-
-static void put_clock(struct stream *s, uint64_t now)
-{
-	struct trace_clock row = {.monotonic_ns = now_ns()};
-
-	row.realtime_ns = clock_of(CLOCK_REALTIME);
-	row.boottime_ns = clock_of(CLOCK_BOOTTIME);
-	row.error_ns = now_ns() - row.monotonic_ns;
-	s->clock_ns = now;
-	note_fault(s, trace_writer__clock(s->w, &row));
-}
-
-static void each_second(struct stream *s, uint64_t now)
-{
-	if (s->fault || now - s->second_ns < SECOND)
-		return;
-	put_losses(s, s->second_ns, now, false);
-	if (now - s->clock_ns >= CLOCK_EVERY)
-		put_clock(s, now);
-	s->second_ns = now;
-	note_fault(s, trace_writer__flush(s->w));
+	more = ring_buffer__consume(s->ring) == -EAGAIN;
+	if (s->feed && !more)
+		gpu_queue__seen(gpu_feed__queue(s->feed), GPU_FROM_HOST, now);
+	return more;
 }
 
 /* --- the thread --------------------------------------------------------------------------------- */
@@ -311,7 +208,7 @@ static void *run(void *arg)
 		epoll_wait(s->epfd, &ev, 1, wait);
 		pthread_mutex_lock(&s->lock);
 		more = take_batch(s);
-		each_second(s, now_ns());
+		stream__each_second(s, now_ns());
 		pthread_mutex_unlock(&s->lock);
 		if (more)
 			wait = 0;
@@ -355,7 +252,7 @@ static void stop_thread(struct stream *s)
 }
 
 int stream__start(struct qbpf_bpf *skel, const struct record_opts *o, const struct trace_meta *meta,
-		  size_t span_room, struct stream **out, struct err *e)
+		  size_t span_room, struct gpu_feed *feed, struct stream **out, struct err *e)
 {
 	struct stream *s = calloc(1, sizeof(*s));
 	int err = -ENOMEM;
@@ -365,6 +262,7 @@ int stream__start(struct qbpf_bpf *skel, const struct record_opts *o, const stru
 	pthread_mutex_init(&s->lock, NULL);
 	s->epfd = s->stopfd = -1;
 	s->skel = skel;
+	s->feed = feed;
 	s->room = span_room;
 	s->slow = o->nslow;
 	s->cpus = libbpf_num_possible_cpus();
@@ -375,16 +273,22 @@ int stream__start(struct qbpf_bpf *skel, const struct record_opts *o, const stru
 	s->spans = calloc(span_room + 1, sizeof(*s->spans));
 	if (!s->spans)
 		goto out;
-	err = trace_writer__new(o->path, meta, &s->w, e);
-	if (err)
-		goto out;
-	s->roster = roster__new(s->w);
+	if (o->path) {
+		err = trace_writer__new(o->path, meta, &s->w, e);
+		if (err)
+			goto out;
+		s->roster = roster__new(s->w);
+		if (!s->roster) {
+			err = -ENOMEM;
+			goto out;
+		}
+		stream__put_clock(s, meta->start_ns);
+	}
 	s->ring = ring_buffer__new(bpf_map__fd(skel->maps.stream), on_record, s, NULL);
-	if (!s->roster || !s->ring) {
-		err = err_set(e, s->roster ? -errno : -ENOMEM, "cannot open the ring of records");
+	if (!s->ring) {
+		err = err_set(e, -errno, "cannot open the ring of records");
 		goto out;
 	}
-	put_clock(s, meta->start_ns);
 	err = start_thread(s);
 	if (err) {
 		err_set(e, err, "cannot start the recording's thread: %s", strerror(-err));
@@ -422,7 +326,10 @@ void stream__span(struct stream *s, const struct trace_span *row)
 {
 	pthread_mutex_lock(&s->lock);
 	if (s->nspans < s->room) {
-		note_fault(s, trace_writer__span(s->w, row));
+		if (s->w)
+			stream__note_fault(s, trace_writer__span(s->w, row));
+		if (s->feed)
+			gpu_feed__span_name(s->feed, row->name);
 		s->nspans++;
 	}
 	pthread_mutex_unlock(&s->lock);
@@ -431,7 +338,7 @@ void stream__span(struct stream *s, const struct trace_span *row)
 void stream__probe(struct stream *s, const struct trace_probe *row)
 {
 	pthread_mutex_lock(&s->lock);
-	note_fault(s, trace_writer__probe(s->w, row));
+	stream__note_fault(s, trace_writer__probe(s->w, row));
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -444,7 +351,7 @@ uint32_t stream__mapping(struct stream *s, const struct trace_mapping *row)
 	err = trace_writer__mapping(s->w, row);
 	if (!err)
 		index = s->nmappings++;
-	note_fault(s, err);
+	stream__note_fault(s, err);
 	pthread_mutex_unlock(&s->lock);
 	return index;
 }
@@ -452,14 +359,28 @@ uint32_t stream__mapping(struct stream *s, const struct trace_mapping *row)
 void stream__process(struct stream *s, uint32_t tgid, uint64_t seen_ns)
 {
 	pthread_mutex_lock(&s->lock);
-	note_fault(s, roster__process(s->roster, tgid, seen_ns));
+	if (s->roster)
+		stream__note_fault(s, roster__process(s->roster, tgid, seen_ns));
 	pthread_mutex_unlock(&s->lock);
 }
 
 void stream__process_end(struct stream *s, uint32_t tgid, uint64_t end_ns)
 {
 	pthread_mutex_lock(&s->lock);
-	note_fault(s, roster__process_end(s->roster, tgid, end_ns));
+	if (s->roster)
+		stream__note_fault(s, roster__process_end(s->roster, tgid, end_ns));
+	pthread_mutex_unlock(&s->lock);
+}
+
+struct trace_writer *stream__borrow_writer(struct stream *s)
+{
+	pthread_mutex_lock(&s->lock);
+	return s->fault ? NULL : s->w;
+}
+
+void stream__return_writer(struct stream *s, int err)
+{
+	stream__note_fault(s, err);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -494,7 +415,7 @@ static int take_open_key(void *ctx, const struct qbpf_open_key *key, const struc
 	err = roster__thread(s->roster, key->tgid, open->tid, false, open->start_ns, &ev.thread);
 	if (!err)
 		err = trace_writer__event(s->w, &ev);
-	note_fault(s, err);
+	stream__note_fault(s, err);
 	return 0;
 }
 
@@ -505,6 +426,8 @@ int stream__stop(struct stream *s, uint64_t end_ns, struct err *e)
 	stop_thread(s);
 	while (take_batch(s))
 		;
+	if (!s->w)
+		return 0;
 	s->over_ns = end_ns;
 	s->iterating = true;
 	err = maps_each_record(s->skel->progs.on_stream_end, sizeof(struct qbpf_record), take_rest,
@@ -524,7 +447,7 @@ int stream__finish(struct stream *s, uint64_t end_ns, const uint64_t *counted, s
 {
 	struct stream_count *counts = calloc(s->nspans + 1, sizeof(*counts));
 	struct trace_count *rows = calloc(s->nspans + 1, sizeof(*rows));
-	int err = counts && rows ? read_counts(s, counts, s->nspans) : -ENOMEM;
+	int err = counts && rows ? stream__read_counts(s, counts, s->nspans) : -ENOMEM;
 
 	for (size_t i = 0; i < s->nspans && !err; i++)
 		rows[i] = (struct trace_count){
@@ -533,15 +456,15 @@ int stream__finish(struct stream *s, uint64_t end_ns, const uint64_t *counted, s
 		    .lost = counts[i + 1].lost,
 		    .skipped = counts[i + 1].skipped,
 		};
-	put_losses(s, s->second_ns, end_ns, true);
-	put_clock(s, end_ns);
-	note_fault(s, err);
-	note_fault(s, roster__finish(s->roster));
+	stream__put_losses(s, s->second_ns, end_ns, true);
+	stream__put_clock(s, end_ns);
+	stream__note_fault(s, err);
+	stream__note_fault(s, roster__finish(s->roster));
 	if (aggregates && !s->fault)
-		note_fault(s, trace_writer__aggregates(s->w, aggregates, aggregates_len));
+		stream__note_fault(s, trace_writer__aggregates(s->w, aggregates, aggregates_len));
 	/* Also after a fault: it tells what is in the file, and says what the fault was. */
 	err = trace_writer__close(s->w, end_ns, rows, rows && counts ? s->nspans : 0, e);
-	note_fault(s, err);
+	stream__note_fault(s, err);
 	s->closed = true;
 	free(counts);
 	free(rows);
@@ -550,12 +473,17 @@ int stream__finish(struct stream *s, uint64_t end_ns, const uint64_t *counted, s
 
 int stream__counts(const struct stream *s, struct stream_count *out, size_t n)
 {
-	return read_counts(s, out, n < s->room ? n : s->room);
+	return stream__read_counts(s, out, n < s->room ? n : s->room);
 }
 
 uint64_t stream__held(const struct stream *s, uint32_t span, const struct stream_count *c)
 {
 	return s->closed && s->fault ? trace_writer__held(s->w, span) : c->streamed;
+}
+
+uint64_t stream__gpu_held(const struct stream *s, uint32_t type)
+{
+	return trace_writer__gpu_held(s->w, type);
 }
 
 uint64_t stream__bytes(const struct stream *s)

@@ -57,6 +57,7 @@ void target__free(struct target *t)
 	}
 	free(t->objects);
 	free(t->plan_objects);
+	free(t->ranges);
 	free(t->pids);
 	free(t->exe);
 	free(t);
@@ -209,6 +210,53 @@ static int object_add(struct target *t, struct map_object *m, struct err *e)
 	return 0;
 }
 
+static void forget_ranges(struct target *t, pid_t pid)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->nranges; i++)
+		if (t->ranges[i].pid != pid)
+			t->ranges[n++] = t->ranges[i];
+	t->nranges = n;
+}
+
+static int add_ranges(struct target *t, pid_t pid, const struct map_object *m, struct err *e)
+{
+	const struct target_object *o = object_find(t, m->dev, m->ino);
+	struct target_range *bigger;
+
+	if (!o || !m->nranges)
+		return 0;
+	bigger = reallocarray(t->ranges, t->nranges + m->nranges, sizeof(*bigger));
+	if (!bigger)
+		return err_set(e, -ENOMEM, "out of memory");
+	t->ranges = bigger;
+	for (size_t i = 0; i < m->nranges; i++)
+		if (m->ranges[i].exec)
+			t->ranges[t->nranges++] = (struct target_range){
+			    .pid = pid,
+			    .object = (uint32_t)(o - t->objects),
+			    .start = m->ranges[i].start,
+			    .end = m->ranges[i].end,
+			    .off = m->ranges[i].off,
+			};
+	return 0;
+}
+
+int target__find(const struct target *t, pid_t pid, uint64_t addr, uint32_t *object, uint64_t *off)
+{
+	for (size_t i = 0; i < t->nranges; i++) {
+		const struct target_range *r = &t->ranges[i];
+
+		if (r->pid != pid || addr < r->start || addr >= r->end)
+			continue;
+		*object = r->object;
+		*off = addr - r->start + r->off;
+		return 0;
+	}
+	return -ENOENT;
+}
+
 int target__refresh(struct target *t, struct err *e)
 {
 	struct proc_maps *maps = NULL;
@@ -222,8 +270,12 @@ int target__refresh(struct target *t, struct err *e)
 		if (err)
 			return err;
 		alive++;
-		for (size_t k = 0; k < maps->n && !err; k++)
+		forget_ranges(t, t->pids[i]);
+		for (size_t k = 0; k < maps->n && !err; k++) {
 			err = object_add(t, &maps->objects[k], e);
+			if (!err)
+				err = add_ranges(t, t->pids[i], &maps->objects[k], e);
+		}
 		proc_maps__free(maps);
 		maps = NULL;
 		if (err)
@@ -283,6 +335,7 @@ static void object_facts(struct target_object *o)
 	if (!o->is_libc)
 		elf_image__scan_code(o->img, &switches, &forks);
 	o->is_go = info->is_go;
+	o->has_cuda = info->has_cuda;
 	o->imports_throw = info->imports_throw || info->imports_dlopen;
 	o->imports_cancel = info->imports_cancel;
 	o->imports_fork =
@@ -338,6 +391,7 @@ int target__read_one(struct target *t, size_t i, unsigned int want, struct err *
 	    .funcs = o->funcs,
 	    .unwind = o->unwind,
 	    .is_libc = o->is_libc,
+	    .has_cuda = o->has_cuda,
 	};
 	return 0;
 }
@@ -385,6 +439,8 @@ void target__facts(const struct target *t, struct plan_process *out)
 			out->can_throw |= o->imports_throw;
 		if (!o->is_libc)
 			out->can_cancel |= o->imports_cancel;
+		out->can_cancel_cuda |=
+		    o->imports_cancel && !o->is_libc && (!o->has_cuda || o->is_exe);
 		if (!o->is_libc)
 			out->can_fork |= o->imports_fork;
 		out->signal_stack |= o->signal_stack && !o->is_libc;

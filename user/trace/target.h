@@ -26,7 +26,16 @@ struct target_object {
 	char *unusable; /* why it could not be opened or read; owned; NULL: fine */
 	/* What it could do to a probe, kept when images are dropped; `scanned`: found out. */
 	bool scanned;
-	bool imports_throw, imports_cancel, imports_fork, stack_switch, signal_stack, is_go;
+	bool imports_throw, imports_cancel, imports_fork, stack_switch, signal_stack, is_go,
+	    has_cuda;
+};
+
+/* Code of an object in a process; kept when the process has ended. */
+struct target_range {
+	pid_t pid;
+	uint32_t object;
+	uint64_t start, end; /* run-time addresses */
+	uint64_t off;	     /* file offset of start */
 };
 
 struct target {
@@ -37,6 +46,8 @@ struct target {
 	struct target_object *objects;
 	struct plan_object *plan_objects; /* the same, as plan/ sees them */
 	size_t nobjects;
+	struct target_range *ranges; /* as of the last target__refresh() */
+	size_t nranges;
 };
 
 struct target *target__new(void);
@@ -61,6 +72,9 @@ int target__refresh(struct target *t, struct err *e);
 enum target_want { TARGET_MARKERS = 1, TARGET_FUNCS = 2, TARGET_UNWIND = 4 };
 int target__read(struct target *t, size_t from, unsigned int want, struct err *e);
 int target__read_one(struct target *t, size_t index, unsigned int want, struct err *e);
+
+/* Which object's code lies at a run-time address of a process, and where in the file. -ENOENT. */
+int target__find(const struct target *t, pid_t pid, uint64_t addr, uint32_t *object, uint64_t *off);
 
 /* Frees what only planning needs, keeping descriptors. */
 void target__drop_images(struct target *t);

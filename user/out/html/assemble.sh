@@ -11,7 +11,7 @@ mkdir -p "$out"
 
 # The script is one function, so its files share names with each other and with nothing else.
 scripts='format.js dom.js data.js theme.js axis.js charts.js overtime.js table.js detail.js flame.js
-	icicle.js slowest.js header.js main.js'
+	icicle.js slowest.js gputables.js gpu.js header.js main.js'
 {
 	echo "(() => {"
 	echo "'use strict';"
@@ -20,7 +20,7 @@ scripts='format.js dom.js data.js theme.js axis.js charts.js overtime.js table.j
 	done
 	echo "})();"
 } >"$out/page.js"
-cat "$src/page.css" "$src/views.css" >"$out/page.css"
+cat "$src/page.css" "$src/views.css" "$src/gpu.css" >"$out/page.css"
 
 # As the browser sees it: all between the tags, the line breaks there included.
 hash_of()

@@ -116,7 +116,7 @@ const header = (() => {
 			el('div', {class: 'bar-top'},
 				el('div', {}, el('p', {class: 'brand'}, 'qbpf report'), el('h1', {}, el('bdi', {}, name))),
 				el('nav', {'aria-label': 'Sections'}, ...[['spans', 'Spans'], ['detail', 'Latency'],
-					['flame', 'Flame graph'], ['slowest', 'Slowest']].filter(([id]) => !dom.get(id).hidden)
+					['flame', 'Flame graph'], ['slowest', 'Slowest'], ['gpu', 'GPU']].filter(([id]) => !dom.get(id).hidden)
 					.map(([id, text]) => el('a', {href: '#' + id}, text))),
 				button),
 			...notes(), el('dl', {class: 'tiles'}, ...tiles()),

@@ -29,6 +29,7 @@
 	if (first)
 		state.chosen = [first];
 	slowest.start(choose);
+	gpu.start(choose);
 	flame.start(choose);
 	const rows = table.start(state, choose), show = detail.start(state, choose);
 	views = [rows.mark, show];
