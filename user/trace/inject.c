@@ -42,7 +42,7 @@ struct injection {
 	bool code_by_mem;
 	bool sent, started;
 	uint64_t since_ns;
-	uint64_t ran_ns; /* by the thread that was sent, when it was back */
+	uint64_t ran_ns; /* by the thread that was sent, when it had not got farther yet */
 	uint32_t loader; /* the new thread's tid in its own namespace */
 	size_t ring;
 	bool has_ring;
@@ -257,7 +257,6 @@ static int send_thread(struct injection *in)
 			       "thread %d of process %d has not come back from pthread_create: %s",
 			       in->report->tid, in->pid, area_fault(err));
 	in->report->away_ns = now_ns() - in->since_ns;
-	in->ran_ns = time_ran(in->pid, in->report->tid);
 	in->started = true;
 	inject__stage(STAGE_BACK);
 	return 0;
@@ -483,6 +482,7 @@ static void take_code_away(struct injection *in)
 	struct timespec pause = {.tv_nsec = LEAVE_NS};
 	struct inject_area a;
 	uint64_t until = now_ns() + BACK_WAIT_NS;
+	bool over = false;
 
 	if (!in->code_by_mem || (in->sent && !in->started))
 		return;
@@ -492,7 +492,10 @@ static void take_code_away(struct injection *in)
 
 		if (!err && a.tid)
 			in->loader = a.tid;
-		if (err && in->loader && loader_ended(in) && is_out(in))
+		if (err && !over) /* from now on there are a few instructions left */
+			in->ran_ns = time_ran(in->pid, in->report->tid);
+		over |= err != 0;
+		if (over && in->loader && loader_ended(in) && is_out(in))
 			break;
 		if (now_ns() > until)
 			return;

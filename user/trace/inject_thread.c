@@ -320,7 +320,7 @@ static bool has_code(const struct inject_site *s, pid_t tid, uint64_t back)
 {
 	size_t consts = INJECT_CODE_BYTES, len = INJECT_STUB_BYTES;
 	struct inject_consts c = s->consts;
-	uint8_t buf[4096];
+	uint8_t buf[4096] = {0};
 	struct iovec local = {.iov_base = buf, .iov_len = len};
 	struct iovec remote = {.iov_base = (void *)(uintptr_t)s->cave, .iov_len = len};
 
