@@ -328,17 +328,10 @@ static void in_child(void)
 
 static int make_thread(enum how how)
 {
-	static bool fork_known;
 	pthread_attr_t attr;
 	pthread_t thread;
 	int err;
 
-	if (!fork_known) {
-		err = pthread_atfork(NULL, NULL, in_child);
-		if (err)
-			return err;
-		fork_known = true;
-	}
 	err = pthread_attr_init(&attr);
 	if (err)
 		return err;
@@ -375,14 +368,20 @@ static int start_on(enum how how)
 
 static int start(const char *path, enum how how)
 {
+	static bool fork_known;
 	uint32_t idle = IDLE;
 	sigset_t all, old;
-	int err;
+	int err = 0;
 
 	if (!__atomic_compare_exchange_n(&phase, &idle, BUSY, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))
 		return idle == FORKED ? -ECHILD : -EBUSY;
-	err = open_ring(path);
+	if (!fork_known) {
+		err = -pthread_atfork(NULL, NULL, in_child);
+		fork_known = !err;
+	}
+	if (!err)
+		err = open_ring(path);
 	if (err) {
 		__atomic_store_n(&phase, IDLE, __ATOMIC_RELEASE);
 		return err;

@@ -15,6 +15,7 @@
 
 struct agent {
 	struct qbpf_ring ring;
+	void *map; /* of the ring */
 	uint64_t map_bytes;
 	int fd;		/* of the ring: to look for the reader's lock */
 	uint32_t wants; /* QBPF_RING_WANT_* */

@@ -21,15 +21,26 @@ bool reader_lives(void)
 	return fcntl(agent.fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
 }
 
-/* Forgotten before it is gone: a child forked at any moment closes what it finds in its copy. */
+/*
+ * Where the ring is mapped is known before it is there, and until there is nothing any more: a child,
+ * forked at any moment, finds it and keeps none of its memory.
+ */
+static void *cover(void *place)
+{
+	return mmap(place, agent.map_bytes, PROT_NONE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (place ? MAP_FIXED : 0), -1, 0);
+}
+
 void close_ring(void)
 {
-	void *map = __atomic_exchange_n(&agent.ring.head, NULL, __ATOMIC_SEQ_CST);
+	void *map = agent.map;
 	int fd = __atomic_exchange_n(&agent.fd, -1, __ATOMIC_SEQ_CST);
 
 	memset(&agent.ring, 0, sizeof(agent.ring));
-	if (map)
+	if (map && cover(map) == map) {
+		__atomic_store_n(&agent.map, NULL, __ATOMIC_SEQ_CST);
 		munmap(map, agent.map_bytes);
+	}
 	if (fd >= 0)
 		close(fd);
 }
@@ -50,15 +61,18 @@ int open_ring(const char *path)
 	    st.st_size < (off_t)sizeof(struct qbpf_ring_head))
 		goto out;
 	agent.map_bytes = (uint64_t)st.st_size;
-	map = mmap(NULL, agent.map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, agent.fd, 0);
+	map = cover(NULL);
+	if (map != MAP_FAILED) {
+		__atomic_store_n(&agent.map, map, __ATOMIC_SEQ_CST);
+		map = mmap(map, agent.map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+			   agent.fd, 0);
+	}
 	if (map == MAP_FAILED) {
 		err = -errno;
 		goto out;
 	}
-	if (qbpf_ring_open(&agent.ring, map, agent.map_bytes)) {
-		munmap(map, agent.map_bytes);
+	if (qbpf_ring_open(&agent.ring, map, agent.map_bytes))
 		goto out;
-	}
 	agent.wants = agent.ring.head->wants;
 	agent.flush_ms = agent.ring.head->flush_ms;
 	if (agent.flush_ms < 1 || agent.flush_ms > 10000)

@@ -15,6 +15,7 @@
  *	rss masks	prints what /proc says: memory, signals the agent's thread blocks
  *	fork:N		N children, one after the other, that end by exit(0)
  *	forkcuda	a child that calls CUDA
+ *	forklate	a child that says how often the ring is mapped, and does `late`
  *	exec		runs this program anew with the words that follow
  *	late		opens $QBPF_AGENT and starts it on $LATE_RING; stop: asks it to detach
  *	atexit:TEXT	prints it from an exit handler that was registered first
@@ -269,6 +270,25 @@ static void stop(void)
 	printf("stop %d\n", end ? end() : -1);
 }
 
+/* What a child has of the ring, and whether it may start. */
+static void fork_late(void)
+{
+	fflush(stdout);
+	if (!fork()) {
+		char line[512];
+		FILE *f = fopen("/proc/self/maps", "r");
+		int maps = 0;
+
+		while (f && fgets(line, sizeof(line), f))
+			maps += strstr(line, "memfd:qbpf-ring") != NULL;
+		printf("ring %d\n", maps);
+		late();
+		fflush(stdout);
+		_exit(0);
+	}
+	wait(NULL);
+}
+
 static const char *last_words;
 
 static void say_last_words(void)
@@ -363,6 +383,8 @@ static void plain_word(const char *word, const char *arg, long n)
 		_exit((int)n);
 	else if (!strcmp(word, "fork"))
 		children(n, 0);
+	else if (!strcmp(word, "forklate"))
+		fork_late();
 	else if (!strcmp(word, "forkcuda"))
 		children(1, 1);
 	else if (!strcmp(word, "late"))

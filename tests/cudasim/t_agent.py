@@ -499,6 +499,9 @@ def t_fork():
     tgids = {c["tgid"] for c in r.records["call"]}
     equal(tgids, {r.number("tgid")})
     equal((r.number("read_kernel"), r.number("generation")), (10, 1))
+    r = run("late sleep:200 forklate launch:3 sync", ["--late"])
+    equal(r.out, "late 0\nring 0\nlate -10\nerrors 0\n")  # ECHILD: the agent that was is the parent's
+    equal(r.number("generation"), 1)
     r = run("launch:5 fork:20 _exit:0", sim="hang=flush")
     check(r.seconds < 5, f"{r.seconds} s: a child waited for the agent")
 

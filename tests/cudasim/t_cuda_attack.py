@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""qbpf attach --cuda agent on processes in states that are hard on it: no harm, or one line that says why not.
-
-timeout: 900
-"""
+# timeout: 900
+"""qbpf attach --cuda agent on processes in states that are hard on it: no harm, or one line that says why not."""
 
 import os
 import shutil
@@ -12,8 +10,9 @@ import subprocess
 import time
 
 import agent_session as a
+from agent_session import threads, until
 from harness import Skip, Workload, case, check, equal
-from inject_session import LINE, STAGES, Target, attach, files, nothing_left, once, threads, until
+from inject_session import LINE, STAGES, Target, attach, files, nothing_left, once
 
 TARGET = os.path.join(a.SIM, "attack_target")
 SEIZED, SENT = 2, 5  # stages

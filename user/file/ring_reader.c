@@ -112,9 +112,12 @@ static int set_up(struct ring_reader *r, const struct ring_options *o, struct er
 {
 	struct qbpf_ring_head h;
 	struct stat st;
+	int seals = fcntl(r->fd, F_GET_SEALS);
 
 	r->bytes = geometry(&h, o);
-	if (fstat(r->fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size)
+	/* Whoever handed it over may have meant harm: nothing else is made longer. */
+	if (fstat(r->fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size || seals < 0 ||
+	    (seals & F_SEAL_SEAL))
 		return err_set(e, -EINVAL, "the ring for the CUDA agent is no empty memfd");
 	if (ftruncate(r->fd, (off_t)r->bytes) < 0)
 		return err_set(e, -errno, "no room for a ring of %llu bytes: %m",

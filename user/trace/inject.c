@@ -21,6 +21,7 @@
 #include "log.h"
 #include "trace/inject_thread.h"
 
+#define SENDS	     5
 #define BACK_WAIT_NS 5000000000ull
 #define OPEN_WAIT_NS 10000000000ull
 /* An area that is not there by then, when the thread is, will not come. */
@@ -38,11 +39,10 @@ struct injection {
 	int err;
 	struct inject_site *site;
 	struct inject_stack *stack;
-	int mem; /* /proc/PID/mem: of the program that runs now, and of no later one */
 	bool code_by_mem;
 	bool sent, started;
 	uint64_t since_ns;
-	uint64_t ran_ns; /* by the thread that was sent, when it was back */
+	uint64_t ran_ns; /* by the thread that was sent, when it had not got farther yet */
 	uint32_t loader; /* the new thread's tid in its own namespace */
 	size_t ring;
 	bool has_ring;
@@ -117,14 +117,6 @@ static bool is_out(const struct injection *in)
 	return out;
 }
 
-/* Has the process ended, or started another program, since the beginning? */
-static bool is_gone(const struct injection *in)
-{
-	char byte;
-
-	return in->mem >= 0 && !pread(in->mem, &byte, 1, (off_t)in->site->cave);
-}
-
 /* For people. */
 static const char *area_fault(int err)
 {
@@ -154,7 +146,7 @@ static int area_await(const struct injection *in, struct inject_area *a, uint64_
 		int err = area_read(in, a);
 		bool late = now_ns() - from > limit_ns;
 
-		if (err && is_gone(in))
+		if (err && inject_site__is_gone(in->site))
 			return -ESRCH;
 		if (err && err != -ENOENT)
 			return err;
@@ -172,7 +164,7 @@ static int area_await(const struct injection *in, struct inject_area *a, uint64_
 
 static bool is_back(const struct inject_area *a)
 {
-	return a->left == INJECT_OUT;
+	return a->left >= INJECT_RESTORED; /* of the rest signals may be a part, and take long */
 }
 
 static bool has_files(const struct inject_area *a)
@@ -222,36 +214,49 @@ static int put_code(struct injection *in)
 	size_t consts = INJECT_CODE_BYTES;
 	uint64_t at = in->site->cave;
 
-	if (is_gone(in))
+	if (inject_site__is_gone(in->site))
 		return err_set(in->e, -ESRCH, "process %d: %s", in->pid, area_fault(-ESRCH));
 
 	in->code_by_mem =
-	    pwrite(in->mem, inject_stub_begin, consts, (off_t)at) == (ssize_t)consts &&
-	    pwrite(in->mem, &in->site->consts, sizeof(in->site->consts), (off_t)(at + consts)) ==
-		(ssize_t)sizeof(in->site->consts);
+	    pwrite(in->site->mem, inject_stub_begin, consts, (off_t)at) == (ssize_t)consts &&
+	    pwrite(in->site->mem, &in->site->consts, sizeof(in->site->consts),
+		   (off_t)(at + consts)) == (ssize_t)sizeof(in->site->consts);
 	if (!in->code_by_mem)
 		log_dbg("/proc/%d/mem: %s: by ptrace then", in->pid, strerror(errno));
 	inject__stage(STAGE_CODE);
 	return 0;
 }
 
+static bool has_ended(pid_t pid, pid_t tid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", pid, tid);
+	return access(path, F_OK) != 0;
+}
+
 static int send_thread(struct injection *in)
 {
 	struct inject_area a;
-	int err = inject_thread__send(in->site, in->stack, !in->code_by_mem, in->report,
-				      &in->since_ns, in->e);
+	int err;
 
-	if (err)
-		return err;
-	in->sent = true;
-	in->ran_ns = time_ran(in->pid, in->report->tid);
-	err = area_await(in, &a, BACK_WAIT_NS, is_back);
+	/* One that is cancelled on its way has done nothing: another one then. */
+	for (int i = 0; i < SENDS; i++) {
+		err = inject_thread__send(in->site, in->stack, !in->code_by_mem, in->report,
+					  &in->since_ns, in->e);
+		if (err)
+			return err;
+		in->sent = true;
+		in->ran_ns = time_ran(in->pid, in->report->tid);
+		err = area_await(in, &a, BACK_WAIT_NS, is_back);
+		if (err != -ENOENT || !has_ended(in->pid, in->report->tid))
+			break;
+	}
 	if (err)
 		return err_set(in->e, err,
 			       "thread %d of process %d has not come back from pthread_create: %s",
 			       in->report->tid, in->pid, area_fault(err));
 	in->report->away_ns = now_ns() - in->since_ns;
-	in->ran_ns = time_ran(in->pid, in->report->tid);
 	in->started = true;
 	inject__stage(STAGE_BACK);
 	return 0;
@@ -477,22 +482,26 @@ static void take_code_away(struct injection *in)
 	struct timespec pause = {.tv_nsec = LEAVE_NS};
 	struct inject_area a;
 	uint64_t until = now_ns() + BACK_WAIT_NS;
+	bool over = false;
 
 	if (!in->code_by_mem || (in->sent && !in->started))
 		return;
 	area_set(in, offsetof(struct inject_area, seen), 1);
-	while (in->sent && !is_gone(in)) {
+	while (in->sent && !inject_site__is_gone(in->site)) {
 		int err = area_read(in, &a);
 
 		if (!err && a.tid)
 			in->loader = a.tid;
-		if (err && in->loader && loader_ended(in) && is_out(in))
+		if (err && !over) /* from now on there are a few instructions left */
+			in->ran_ns = time_ran(in->pid, in->report->tid);
+		over |= err != 0;
+		if (over && in->loader && loader_ended(in) && is_out(in))
 			break;
 		if (now_ns() > until)
 			return;
 		nanosleep(&pause, NULL);
 	}
-	if (pwrite(in->mem, zeros, INJECT_STUB_BYTES, (off_t)in->site->cave) < 0)
+	if (pwrite(in->site->mem, zeros, INJECT_STUB_BYTES, (off_t)in->site->cave) < 0)
 		log_dbg("/proc/%d/mem: %s", in->pid, strerror(errno));
 	inject__stage(STAGE_CLEAN);
 }
@@ -505,28 +514,10 @@ static void roll_back(struct injection *in)
 		agents__drop(in->agents, in->ring);
 }
 
-static int open_memory(struct injection *in)
-{
-	char proc[64], path[80];
-	int err = proc_state__live_task(in->pid, proc, sizeof(proc), in->e);
-
-	if (err)
-		return err;
-	snprintf(path, sizeof(path), "%s/mem", proc);
-	in->mem = open(path, O_RDWR | O_CLOEXEC);
-	if (in->mem < 0)
-		log_dbg("%s: %s", path, strerror(errno));
-	return 0;
-}
-
 static int inject(struct injection *in)
 {
 	int err = check_process(in);
 
-	if (err)
-		return err;
-	/* First of all: what is found in one program must not be done to the next. */
-	err = open_memory(in);
 	if (err)
 		return err;
 	err = inject_site__read(in->pid, &in->site, in->e);
@@ -550,7 +541,7 @@ static int inject(struct injection *in)
 	if (err)
 		roll_back(in);
 	take_code_away(in);
-	if (err && is_gone(in)) /* whatever it was that then failed */
+	if (err && inject_site__is_gone(in->site)) /* whatever it was that then failed */
 		err_set(in->e, err, "process %d: %s", in->pid, area_fault(-ESRCH));
 	return err;
 }
@@ -566,8 +557,7 @@ static void *run(void *arg)
 int inject__agent(pid_t pid, const char *agent, struct agents *a, struct inject_report *out,
 		  struct err *e)
 {
-	struct injection in = {
-	    .pid = pid, .agent = agent, .agents = a, .report = out, .e = e, .mem = -1};
+	struct injection in = {.pid = pid, .agent = agent, .agents = a, .report = out, .e = e};
 	pthread_t thread;
 	int err;
 
@@ -577,8 +567,6 @@ int inject__agent(pid_t pid, const char *agent, struct agents *a, struct inject_
 	if (err)
 		return err_set(e, err, "cannot start a thread: %s", strerror(-err));
 	pthread_join(thread, NULL);
-	if (in.mem >= 0)
-		close(in.mem);
 	inject_stack__free(in.stack);
 	inject_site__free(in.site);
 	return in.err;

@@ -15,6 +15,7 @@
 
 #include "elf/image.h"
 #include "elf/proc_state.h"
+#include "log.h"
 
 #define PHDRS_MAX 64
 #define PAGE	  4096ull
@@ -327,14 +328,27 @@ static int check_cpu(struct err *e)
 	return 0;
 }
 
-static int find_task(struct inject_site *s, struct err *e)
+/* First of all: what is found in one program must not be done to the next. */
+static int open_memory(struct inject_site *s, struct err *e)
 {
-	char proc[64];
+	char proc[64], path[80];
 	int err = proc_state__live_task(s->pid, proc, sizeof(proc), e);
 
-	if (!err)
-		s->task = atoi(base_name(proc));
-	return err;
+	if (err)
+		return err;
+	s->task = atoi(base_name(proc));
+	snprintf(path, sizeof(path), "%s/mem", proc);
+	s->mem = open(path, O_RDWR | O_CLOEXEC);
+	if (s->mem < 0)
+		log_dbg("%s: %s", path, strerror(errno));
+	return 0;
+}
+
+bool inject_site__is_gone(const struct inject_site *s)
+{
+	char byte;
+
+	return s->mem >= 0 && !pread(s->mem, &byte, 1, (off_t)s->cave);
 }
 
 /* --- all of it ---------------------------------------------------------------------------------- */
@@ -347,10 +361,11 @@ int inject_site__read(pid_t pid, struct inject_site **out, struct err *e)
 	if (!s)
 		return err_set(e, -ENOMEM, "out of memory");
 	s->pid = pid;
+	s->mem = -1;
 	err = check_cpu(e);
 	if (err)
 		goto out;
-	err = find_task(s, e);
+	err = open_memory(s, e);
 	if (err)
 		goto out;
 	err = proc_maps__read(pid, &s->maps, e);
@@ -389,6 +404,8 @@ void inject_site__free(struct inject_site *s)
 		elf_image__free(s->objects[i].img);
 	}
 	free(s->objects);
+	if (s->mem >= 0)
+		close(s->mem);
 	proc_maps__free(s->maps);
 	free(s);
 }

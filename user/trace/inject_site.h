@@ -37,6 +37,7 @@ struct inject_object {
 struct inject_site {
 	pid_t pid;
 	pid_t task; /* a thread that lives: the first may have ended */
+	int mem;    /* /proc/PID/mem: of the program that runs now, and of no later one; or -1 */
 	struct proc_maps *maps;
 	struct inject_object *objects;
 	struct inject_consts consts; /* but for `back` */
@@ -49,6 +50,9 @@ struct inject_site {
 /* Refuses, with the reason, what cannot be had at all. */
 int inject_site__read(pid_t pid, struct inject_site **out, struct err *e);
 void inject_site__free(struct inject_site *s);
+
+/* Has the process ended, or started another program, since? */
+bool inject_site__is_gone(const struct inject_site *s);
 
 enum code_owner inject_site__owner(const struct inject_site *s, uint64_t addr);
 /* The exported function of the C library around an address; NULL: none is known. */

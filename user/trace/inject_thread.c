@@ -3,8 +3,8 @@
  * Stopping a thread where it can be sent; see inject_thread.h.
  *
  * SYSTEM CALLS. A thread that waits in one is taken out of it by the stop, and makes it anew when it
- * comes back by its own code (stopped_call.h), also where it is let go after all.
- * Its time begins again then, so such a thread comes last if its wait has a limit.
+ * comes back by its own code (stopped_call.h), also where it is let go after all. The limit of some waits
+ * begins again then: such threads come last.
  *
  * SIGNALS. A thread with one on its way is let go. One that comes while it is away waits until it is
  * back, and is taken before the call is made anew: as if it had come just before the call.
@@ -21,6 +21,7 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,7 +34,18 @@
 #define ROUNDS	     60
 #define ROUND_MS     20
 #define TRIES_ROUND  16
-#define STOP_WAIT_NS 500000000ull
+#define STOP_WAIT_NS 3000000000ull /* it goes on as long as it does not stop */
+
+/* The kernel's numbers, for C libraries that are older. */
+#ifndef SYS_epoll_pwait2
+#define SYS_epoll_pwait2 441
+#endif
+#ifndef SYS_io_uring_enter
+#define SYS_io_uring_enter 426
+#endif
+#ifndef SYS_io_pgetevents
+#define SYS_io_pgetevents 333
+#endif
 
 #ifndef PTRACE_GET_RSEQ_CONFIGURATION
 #define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
@@ -45,7 +57,7 @@ void inject__stage(enum inject_stage stage)
 
 	if (die && atoi(die) == (int)stage)
 		kill(getpid(), SIGKILL);
-	if (stop && atoi(stop) == (int)stage)
+	if (stop && atoi(stop) == (int)stage && !unsetenv("QBPF_TEST_STOP_AT"))
 		raise(SIGSTOP); /* here and now, not where another thread takes it */
 }
 
@@ -157,21 +169,20 @@ static size_t list_candidates(pid_t pid, struct candidate *c, size_t room)
 
 /* --- is this thread, now, one to be sent? ------------------------------------------------------- */
 
-/* Each thread has its own. */
-static bool has_filter(pid_t pid, pid_t tid)
+/* Each thread has its own; the new one would inherit it. */
+static const char *in_filter(pid_t pid, pid_t tid)
 {
-	const char *key = "\nSeccomp:", *p;
-	char dir[64], *text = NULL;
-	bool filter;
+	char dir[64], *text = NULL, *mode;
+	bool filtered;
 	size_t len;
 
 	snprintf(dir, sizeof(dir), "/proc/%d/task/%d", pid, tid);
 	if (proc_state__read_file(dir, "status", &text, &len))
-		return true;
-	p = strstr(text, key);
-	filter = p && strtoul(p + strlen(key), NULL, 10);
+		return "it is gone";
+	mode = strstr(text, "\nSeccomp:\t");
+	filtered = mode && atoi(mode + 10);
 	free(text);
-	return filter;
+	return filtered ? "it has a seccomp filter" : NULL;
 }
 
 /* Inside a restartable sequence its place may not be left. */
@@ -197,8 +208,8 @@ static const char *unfit(const struct inject_site *s, struct inject_stack *st, p
 
 	if (!why)
 		why = stopped_call__signals(s->pid, tid);
-	if (!why && has_filter(s->pid, tid))
-		why = "it has a seccomp filter";
+	if (!why)
+		why = in_filter(s->pid, tid);
 	if (!why)
 		why = in_rseq(tid);
 	return why ? why : inject_stack__check(st, tid);
@@ -309,7 +320,7 @@ static bool has_code(const struct inject_site *s, pid_t tid, uint64_t back)
 {
 	size_t consts = INJECT_CODE_BYTES, len = INJECT_STUB_BYTES;
 	struct inject_consts c = s->consts;
-	uint8_t buf[4096];
+	uint8_t buf[4096] = {0};
 	struct iovec local = {.iov_base = buf, .iov_len = len};
 	struct iovec remote = {.iov_base = (void *)(uintptr_t)s->cave, .iov_len = len};
 
@@ -405,14 +416,14 @@ int inject_thread__send(const struct inject_site *s, struct inject_stack *st, bo
 		size_t n = list_candidates(s->pid, c, sizeof(c) / sizeof(c[0]));
 		size_t from = (size_t)round * TRIES_ROUND;
 
-		if (!n && kill(s->pid, 0))
-			return err_set(e, -ESRCH, "process %d has ended", s->pid);
 		for (size_t i = 0; i < n && i < TRIES_ROUND; i++) {
 			/* In later rounds those that had no turn. */
 			pid_t tid = c[n > TRIES_ROUND ? (i + from) % n : i].tid;
 			int err;
 
 			one = NULL;
+			if (inject_site__is_gone(s))
+				return err_set(e, -ESRCH, "process %d has ended", s->pid);
 			err = attempt(s, st, tid, all, r, since_ns, &one, e);
 			if (err <= 0) {
 				r->tid = tid;

@@ -22,17 +22,6 @@
 #define ERESTARTNOHAND	      514
 #define ERESTART_RESTARTBLOCK 516
 
-/* The kernel's numbers, for C libraries that are older. */
-#ifndef SYS_epoll_pwait2
-#define SYS_epoll_pwait2 441
-#endif
-#ifndef SYS_io_uring_enter
-#define SYS_io_uring_enter 426
-#endif
-#ifndef SYS_io_pgetevents
-#define SYS_io_pgetevents 333
-#endif
-
 int stopped_regs__get(pid_t tid, struct user_regs_struct *r)
 {
 	struct iovec v = {.iov_base = r, .iov_len = sizeof(*r)};
@@ -57,13 +46,13 @@ static bool stop_interrupts(long call)
 	switch (call) {
 	case SYS_epoll_wait:
 	case SYS_epoll_pwait:
-	case SYS_epoll_pwait2:
+	case 441: /* epoll_pwait2 */
 	case SYS_semop:
 	case SYS_semtimedop:
 	case SYS_rt_sigtimedwait:
 	case SYS_io_getevents:
-	case SYS_io_pgetevents:
-	case SYS_io_uring_enter:
+	case 333: /* io_pgetevents */
+	case 426: /* io_uring_enter */
 	case SYS_read:
 	case SYS_readv:
 	case SYS_recvfrom:
