@@ -176,14 +176,15 @@ __noinline int function_leave(__u32 span, __u64 slot, __u64 now_ns)
 
 /*
  * The interval since the span's last hit on any thread. The clock is read after the last time,
- * so the interval cannot be negative; when another thread comes between, try again.
+ * so the interval cannot be negative; when another thread comes between, try again. Gives the
+ * hit's time: a recording that has it has the same intervals.
  */
-static __always_inline void add_interval(__u32 span)
+static __always_inline __u64 add_interval(__u32 span)
 {
 	struct qbpf_span_counts *sc = bpf_map_lookup_elem(&span_counts, &span);
 
 	if (!sc)
-		return;
+		return bpf_ktime_get_ns();
 #pragma clang loop unroll(disable)
 	for (int i = 0; i < EXCHANGE_TRIES; i++) {
 		__u64 last = *(volatile __u64 *)&sc->last_ns, now = bpf_ktime_get_ns();
@@ -192,9 +193,10 @@ static __always_inline void add_interval(__u32 span)
 			continue;
 		if (last)
 			value_add(span, now - last, 0);
-		return;
+		return now;
 	}
 	__sync_fetch_and_add(&sc->hist_overflow, 1);
+	return bpf_ktime_get_ns();
 }
 
 /* A thread whose frames matter only if it has any; a recording knows threads by their storage. */
@@ -203,12 +205,12 @@ static __always_inline struct qbpf_thread *thread_if_any(void)
 	return thread_get(cfg_stream ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
 }
 
-static __always_inline int instant(struct pt_regs *ctx, __u32 span, __u64 now_ns)
+static __always_inline int instant(struct pt_regs *ctx, __u32 span)
 {
+	__u64 now_ns = add_interval(span);
 	struct qbpf_thread *t = thread_if_any();
 	__u32 parent = QBPF_NODE_ROOT, node;
 
-	add_interval(span);
 	if (t) {
 		purge_marker(t, ctx);
 		if (t->depth)
@@ -345,8 +347,7 @@ int on_site(struct pt_regs *ctx)
 	__u32 span = QBPF_COOKIE_SPAN(cookie), role = QBPF_COOKIE_ROLE(cookie);
 
 	if (role == QBPF_ROLE_END || role == QBPF_ROLE_RET_INSN || role == QBPF_ROLE_TAIL_JUMP ||
-	    role == QBPF_ROLE_KEY_END ||
-	    (cfg_stream && (role == QBPF_ROLE_INSTANT || role == QBPF_ROLE_VALUE)))
+	    role == QBPF_ROLE_KEY_END || (cfg_stream && role == QBPF_ROLE_VALUE))
 		now_ns = bpf_ktime_get_ns();
 	if (not_ours(span))
 		return 0;
@@ -362,7 +363,7 @@ int on_site(struct pt_regs *ctx)
 	case QBPF_ROLE_TAIL_JUMP:
 		return leave_function(span, ctx->sp, now_ns);
 	case QBPF_ROLE_INSTANT:
-		return instant(ctx, span, now_ns);
+		return instant(ctx, span);
 	case QBPF_ROLE_VALUE:
 		return value(ctx, cookie, now_ns);
 	case QBPF_ROLE_KEY_BEGIN:

@@ -28,6 +28,7 @@ from speedscope import Served, load, speedscope_app
 
 SECONDS = int(os.environ.get("QBPF_PG_SECONDS", "5"))
 MARKERS = ("transaction*", "query*", "statement__status")
+PAGE_EVENTS = 150_000  # of what a page in a browser is given
 PART = 16 << 20  # of what protoc is given at once: it keeps all of it, many times as large
 
 folder = tempfile.mkdtemp(prefix="qbpf-pg-record-")
@@ -117,6 +118,10 @@ def all_accounted_for():
     for name, s in was.items():
         lost = live["lost"]["by_probe"].get(name, 0)
         equal(now.get(name, {}).get("count", 0) + lost, s["count"], f"{name}: in the file and lost")
+    beat = "postgresql:statement__status"
+    if not live["lost"]["by_probe"].get(beat):
+        for key in ("count", "sum_ns", "min_ns", "max_ns"):
+            equal(now[beat]["interval"][key], was[beat]["interval"][key], f"{beat}: interval.{key}")
     lost = live["lost"]["by_probe"].get("postgresql:transaction", 0)
     equal(now["postgresql:transaction"]["count"] + lost, done + CONNECTIONS, "transactions")
     print(f"# {SECONDS} s, {done} transactions: {t['counted']} counted, {t['held']} held, {t['lost']} lost, "
@@ -275,8 +280,9 @@ def speedscope_shows_it():
     """speedscope's own page, in chromium, shows the frames of its format and of chrome's"""
     page = speedscope_app()
     names = set(durations(("span", "aside", "keyed")))
-    # A recording of a minute is more than a page takes; two seconds have what matters.
-    part = ("export", "--to", "2", recording()[0], "-f")
+    # A recording of a minute is more than a page takes; its first spans have what matters.
+    seconds = min(2, SECONDS * PAGE_EVENTS / rows()[0].total())
+    part = ("export", "--to", f"{seconds:.3f}", recording()[0], "-f")
     files = {f"pg.{suffix}": qbpf(*part, fmt)
              for fmt, suffix in (("speedscope", "speedscope.json"), ("chrome", "json"))}
     with Served(page, files) as served, browser.Browser() as b:

@@ -604,6 +604,25 @@ def same_file_twice():
         equal(sorted(os.listdir(d)), ["t.json", "t.qbpf"], "files")
 
 
+@case
+def intervals_of_instants():
+    """four threads that hit one instant: the live intervals and those of the report are the same"""
+    with folder() as d:
+        path = os.path.join(d, "t.qbpf")
+        with Workload([work("w_record"), "beats", 4, 5000]) as w:
+            with attach_json(w.pid, "-u", "rec:beat", "-o", path) as q:
+                q.wait_ready()
+                w.go()
+                counts = w.finish()
+                live = spans(summary(q.finish()))["rec:beat"]
+        report = subprocess.run([QBPF, "report", "--json", path], capture_output=True, check=True)
+        later = spans(json.loads(report.stdout))["rec:beat"]
+        equal((live["count"], live["lost"]), (counts["rec:beat"], 0), "hits")
+        for key in ("count", "sum_ns", "min_ns", "max_ns", "histogram"):
+            check(key in live["interval"], key)
+            equal(later["interval"].get(key), live["interval"][key], f"interval.{key}")
+
+
 # What is not recorded to, and a word of what to do instead.
 NOT_RECORDINGS = {".txt": "qbpf report", ".html": "--html=", ".HTM": "--html=", ".xml": "--junit",
                   ".perfetto-trace": ".pftrace", ".pb": ".pftrace", ".qbpf.gz": ".qbpf", ".zst": ".qbpf"}

@@ -6,7 +6,8 @@
  *	burst N		N empty spans, as fast as they go
  *	mixed N		N trees of every kind of marker
  *	threads N M	N threads, one after the other, each with a name of its own and M spans
- *	reuse N		the same, asking the kernel for the same tid again: "reused N"
+ *	beats N M	N threads at once, M instants each
+ *	reuse N		the same as threads, asking the kernel for the same tid again: "reused N"
  *	slow N M	N trees, of which each M-th takes 20 ms in its inner span
  *	open N		N threads that hold two spans open and wait to be killed
  */
@@ -84,6 +85,28 @@ static int threads(long n)
 		pthread_join(t, NULL);
 	}
 	workload_count("rec:span", n * rounds);
+	return 0;
+}
+
+static void *beat(void *arg)
+{
+	for (long i = 0; i < rounds; i++)
+		DTRACE_PROBE(rec, beat);
+	return arg;
+}
+
+static int beats(long n)
+{
+	pthread_t t[64];
+
+	if (n > 64)
+		return 2;
+	for (long i = 0; i < n; i++)
+		if (pthread_create(&t[i], NULL, beat, NULL))
+			return 1;
+	for (long i = 0; i < n; i++)
+		pthread_join(t[i], NULL);
+	workload_count("rec:beat", n * rounds);
 	return 0;
 }
 
@@ -186,6 +209,8 @@ int main(int argc, char **argv)
 		return mixed(n);
 	if (!strcmp(what, "threads"))
 		return threads(n);
+	if (!strcmp(what, "beats"))
+		return beats(n);
 	if (!strcmp(what, "reuse"))
 		return reuse(n);
 	if (!strcmp(what, "slow"))
