@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 import agent_session as a
-from harness import BUILD, QBPF, ROOT, Failure, Skip, case, check, equal
+from harness import BUILD, ROOT, Failure, Skip, case, check, equal
 
 SCRIPT = os.path.join(ROOT, "scripts", "gpu-check.sh")
 CHECKS = os.path.join(ROOT, "scripts", "gpu_check.py")
@@ -114,8 +114,6 @@ def on_the_simulator():
 def uprobes_and_overhead():
     "uprobes count the same; the overhead of each mode is printed beside the plain program"
     needs_nvcc()
-    if "uprobe" not in subprocess.run([QBPF, "run", "--help"], stdout=subprocess.PIPE, text=True).stdout:
-        raise Skip("this qbpf has no --cuda uprobe")
     lines = checks("uprobe,overhead", "--rounds", "1", "--launches", "200")
     has(lines, "ok", "run --cuda uprobe: calls: 2804 of 2804")
     has(lines, "ok", "run --cuda uprobe: launches by kernel: 2498 of 2498")
