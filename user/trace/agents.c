@@ -332,6 +332,27 @@ static void tell_one(const struct agents *a, struct source *s)
 	log_print(level, "%s%s", who, line);
 }
 
+bool agents__refused(struct agents *a, char *why, size_t size)
+{
+	struct ring_status st;
+	bool found = false;
+
+	pthread_mutex_lock(&a->lock);
+	for (size_t i = 0; i < a->n && !found; i++) {
+		struct source *s = &a->sources[i];
+
+		ring_reader__status(s->ring, &st);
+		found = !s->dropped && st.state == QBPF_RING_REFUSED;
+		if (!found)
+			continue;
+		s->told = st.state;
+		s->told_generation = st.generation;
+		ring_status__explain(&st, why, size);
+	}
+	pthread_mutex_unlock(&a->lock);
+	return found;
+}
+
 void agents__tell(struct agents *a)
 {
 	uint64_t n;

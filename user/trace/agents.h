@@ -45,6 +45,8 @@ int agents__fd(const struct agents *a);
 struct gpu_feed *agents__feed(struct agents *a);
 /* One line for each change. */
 void agents__tell(struct agents *a);
+/* Does one refuse to work? why: the line about it, which is not told any more. */
+bool agents__refused(struct agents *a, char *why, size_t size);
 
 /* Asks all to leave, takes what they have left and waits for them, not longer than a few seconds. The
  * feed has been started. */
