@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import agent_session as a
@@ -183,6 +184,40 @@ def an_agent_that_cannot_work_and_a_status():
     refused(HERE_ON, "-o", trace, sim="subscribe=39")
     text = subprocess.run([QBPF, "report", "--json", trace], capture_output=True, check=True, text=True).stdout
     equal(calls(summary(text))["cudaLaunchKernel"], 400, "launches in the recording")
+
+
+LIAR = """
+import mmap, os, struct, sys, time
+m = mmap.mmap(os.open(os.environ["QBPF_RING"], os.O_RDWR), 0)
+STATE, GENERATION, FAULT, CODE, WARNINGS = 128, 136, 144, 148, 152
+def put(at, n):
+    m[at:at + 4] = struct.pack("<I", n)
+put(GENERATION, 1)
+for i in range(60):
+    %s
+    time.sleep(0.06)
+print("ended")
+"""
+
+
+@case
+def a_ring_that_lies():
+    "a target that changes its ring's state all the time gets a few lines, and one about that"
+    muted = "the state of the CUDA agent keeps changing"
+    for what, lines, n in (
+        ("put(STATE, 2 + i % 2)", 2, 1),  # on, refused
+        ("put(CODE, 1000 + i), put(FAULT, 5), put(STATE, 3 + i % 2)", 8, 1),  # for ever other reasons
+        ("put(GENERATION, 1 + i), put(STATE, 3), put(FAULT, 5), put(CODE, 1000 + i)", 8, 1),
+        ("put(STATE, 2), put(GENERATION, 1 + i), put(WARNINGS, i % 2 * 128)", 3, 0),  # programs that come and go
+    ):
+        for mode in "agent", "auto":
+            q = Qbpf("run", "--cuda", mode, "--wait", "--json=/dev/null", "--", sys.executable, "-c", LIAR % what,
+                     env=a.env())  # fmt: skip
+            q.finish(code=None)
+            err = q.err_text()
+            equal(err.count(muted), n, f"lines that say so, {what}: {err}")
+            told = [x for x in err.splitlines() if "CUDA" in x and muted not in x and "no agent has" not in x]
+            check(lines <= len(told) <= lines + 2, f"lines, {what}: {err}")
 
 
 @case
