@@ -4,11 +4,14 @@
 """qbpf run --cuda: the agent gets in with the program, and what it delivers is counted exactly."""
 
 import os
+import shutil
 import signal
+import subprocess
+import sys
 import time
 
 import agent_session as a
-from harness import Qbpf, case, check, equal, summary, spans
+from harness import QBPF, Qbpf, case, check, equal, summary, spans
 
 
 def run(argv, *options, mode="agent", code=0, sim="", **env):
@@ -111,6 +114,110 @@ def no_agent_is_installed():
     check("QBPF_AGENT=/nowhere/agent.so: No such file" in err, err)
     doc, err, _ = run([a.QUANT, "--ticks", "5"], mode="auto", QBPF_AGENT="/nowhere/agent.so")
     by_uprobes(doc, err, "QBPF_AGENT=/nowhere/agent.so: No such file")
+
+
+HERE_ON = "CUDA's calls are seen by uprobes from here on, and nothing of the GPU: CUDA agent: "
+
+
+def refused(words, *options, ticks=200, mode="auto", sim="", code=0, **env):
+    """(the summary of ticks that begin when a line with these words is there, stderr)"""
+    doc = a.fresh(".json")
+    with Qbpf("run", "--cuda", mode, f"--json={doc}", *options, "--", a.QUANT, "--ticks", str(ticks), "--wait",
+              stdin=subprocess.PIPE, env=a.env(None, sim, **env)) as q:  # fmt: skip
+        q.wait_err(words)
+        q.wait_ready()
+        q.p.stdin.write(b"go\n")
+        q.p.stdin.flush()
+        q.finish(code=code)
+    return summary(open(doc).read()), q.err_text()
+
+
+def calls(doc):
+    return {s["name"][len("cuda:"):]: s["count"] for s in doc["spans"] if s["name"].startswith("cuda:")}
+
+
+@case
+def an_agent_that_cannot_work():
+    "--cuda auto: errors 39, 35, 15, 999, another CUPTI, stubs: CUDA's functions are armed, each call counts once"
+    stubs = os.path.join(a.tmp, "stubs")
+    os.makedirs(stubs)
+    shutil.copy(os.path.join(a.SIM, "libcuda.so.1"), stubs)
+    for why, sim, env in (
+        ("another profiler holds CUPTI", "subscribe=39", {}),
+        ("NVreg_RestrictProfilingToAdminUsers", "subscribe=35", {}),
+        ("driver did not start", "subscribe=15", {}),
+        ("no usable CUDA driver", "subscribe=999", {}),
+        ("uses the toolkit's libcuda stub", "", {"LD_LIBRARY_PATH": stubs}),
+        ("set CUDA_HOME", "version=120000", {"CUDA_HOME": "/nowhere"}),
+    ):
+        doc, err = refused(HERE_ON, sim=sim, **env)
+        equal(err.count(HERE_ON), 1, f"one line: {err}")
+        equal(err.count(why), 1, f"the reason, in that line: {err}")
+        got = calls(doc)
+        want = {"cudaLaunchKernel": 400, "cudaMemcpyAsync": 400}
+        equal({k: got.get(k) for k in want}, want, f"calls {why}: {got}")
+        for kind in "kernels", "copies":
+            equal(sum(x["count"] for x in doc["cuda"][kind]), 400, kind)
+        equal(spans(doc)["strategy:tick"]["count"], 200, "ticks")
+
+
+@case
+def an_agent_that_was_asked_for():
+    "--cuda agent, and functions asked for by name: nothing more is armed when the agent cannot work"
+    words = "another profiler holds CUPTI"
+    doc, err = refused(words, mode="agent", sim="subscribe=39", code=1)
+    check("by uprobes" not in err and not calls(doc), err)
+    doc, err = refused(words, "-u", "cuda:cudaLaunch*", "-u", "strategy:*", sim="subscribe=39")
+    equal(calls(doc).get("cudaLaunchKernel"), 400, "launches, by -u")
+    check("by uprobes" not in err and all(n.startswith("cudaLaunch") for n in calls(doc)), f"{err}: {calls(doc)}")
+    equal(err.count(words), 1, err)
+
+
+@case
+def an_agent_that_cannot_work_and_a_status():
+    "the program's status is passed on, however soon it ends; a recording has the calls too"
+    for ms in (0, 5, 20, 50, 100):
+        _, err, _ = run([a.TARGET, "launch:3", f"sleep:{ms}", "exit:7"], "--wait", mode="auto", sim="subscribe=39",
+                        code=7)  # fmt: skip
+        equal(err.count("another profiler holds CUPTI"), 1, err)
+    trace = a.fresh(".qbpf")
+    refused(HERE_ON, "-o", trace, sim="subscribe=39")
+    text = subprocess.run([QBPF, "report", "--json", trace], capture_output=True, check=True, text=True).stdout
+    equal(calls(summary(text))["cudaLaunchKernel"], 400, "launches in the recording")
+
+
+LIAR = """
+import mmap, os, struct, sys, time
+m = mmap.mmap(os.open(os.environ["QBPF_RING"], os.O_RDWR), 0)
+STATE, GENERATION, FAULT, CODE, WARNINGS = 128, 136, 144, 148, 152
+def put(at, n):
+    m[at:at + 4] = struct.pack("<I", n)
+put(GENERATION, 1)
+for i in range(60):
+    %s
+    time.sleep(0.06)
+print("ended")
+"""
+
+
+@case
+def a_ring_that_lies():
+    "a target that changes its ring's state all the time gets a few lines, and one about that"
+    muted = "the state of the CUDA agent keeps changing"
+    for what, lines, n in (
+        ("put(STATE, 2 + i % 2)", 2, 1),  # on, refused
+        ("put(CODE, 1000 + i), put(FAULT, 5), put(STATE, 3 + i % 2)", 8, 1),  # for ever other reasons
+        ("put(GENERATION, 1 + i), put(STATE, 3), put(FAULT, 5), put(CODE, 1000 + i)", 8, 1),
+        ("put(STATE, 2), put(GENERATION, 1 + i), put(WARNINGS, i % 2 * 128)", 3, 0),  # programs that come and go
+    ):
+        for mode in "agent", "auto":
+            q = Qbpf("run", "--cuda", mode, "--wait", "--json=/dev/null", "--", sys.executable, "-c", LIAR % what,
+                     env=a.env())  # fmt: skip
+            q.finish(code=None)
+            err = q.err_text()
+            equal(err.count(muted), n, f"lines that say so, {what}: {err}")
+            told = [x for x in err.splitlines() if "CUDA" in x and muted not in x and "no agent has" not in x]
+            check(lines <= len(told) <= lines + 2, f"lines, {what}: {err}")
 
 
 @case

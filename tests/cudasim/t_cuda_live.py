@@ -187,7 +187,7 @@ def several_devices():
 @case
 def one_after_the_other():
     "a shell that starts two strategies, and a program that runs itself anew: all of it counts"
-    doc, _, truth = run(["sh", "-c", f"{a.QUANT} --ticks 100; {a.QUANT} --ticks 50"], "--follow")
+    doc, _, truth = run(["sh", "-c", f"{a.QUANT} --ticks 100 --rate 200; {a.QUANT} --ticks 50"], "--follow")
     equal(kernels(doc["gpu"]), 300, "kernels of both")
     tick = {s["name"]: s for s in doc["gpu"]["spans"]}["strategy:tick"]
     seen = spans(doc)["strategy:tick"]["count"]  # of the first from when it is found

@@ -136,11 +136,11 @@ class Workload:
 class Qbpf:
     """A qbpf process; .wait_ready() returns once its probes are armed."""
 
-    def __init__(self, *args, env=None, stdout=subprocess.PIPE, **kw):
+    def __init__(self, *args, env=None, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, **kw):
         self.args = [str(a) for a in args]
         self.p = subprocess.Popen(
             [QBPF] + self.args,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=stdout,
             stderr=subprocess.PIPE,
             env={**os.environ, **(env or {})},

@@ -12,10 +12,11 @@ import shutil
 import struct
 import subprocess
 
-from export_readers import Chrome, Perfetto, Speedscope, raw_packets
+from export_readers import Chrome, Speedscope
 from export_truth import (ASIDE, INSTANT, KEYED, NESTED, OPEN, SPAN, VALUE, expected_losses, export, main,
                           per_shape, plain, same, trace, valid)
 from harness import ROOT, Skip, case, check, equal
+from perfetto_reader import Perfetto, raw_packets
 
 # --- perfetto ------------------------------------------------------------------------------------
 

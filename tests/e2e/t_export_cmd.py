@@ -10,9 +10,9 @@ import pty
 import subprocess
 import sys
 
-from export_readers import Perfetto
 from export_truth import FORMATS, MKTRACE, SPAN, Truth, export, main, run, same, tmp, trace, valid
 from harness import QBPF, case, check, equal
+from perfetto_reader import Perfetto
 
 
 @case

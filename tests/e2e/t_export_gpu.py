@@ -14,9 +14,10 @@ import os
 import struct
 import subprocess
 
-from export_readers import Chrome, Perfetto
+from export_readers import Chrome
 from export_truth import MKTRACE, export, main, plain, qtrace, run, same, tmp, valid
 from harness import BUILD, Skip, case, check, equal
+from perfetto_reader import Perfetto
 
 KERNEL, COPY, SET, SYNC, CALL, GRAPH, OVERHEAD, DEVICE, CONTEXT = range(1, 10)
 START = 13

@@ -22,6 +22,7 @@ import xml.etree.ElementTree
 
 import browser
 import export_readers as readers
+import perfetto_reader
 from harness import BUILD, QBPF, ROOT, Skip, attach_json, case, check, equal, main, spans, summary
 from pg import CONNECTIONS, Server
 from speedscope import Served, load, speedscope_app
@@ -185,7 +186,7 @@ def by_protoc(packets):
 @functools.lru_cache(maxsize=None)
 def perfetto():
     """(the reader, how many spans and instants, durations of the spans, instants by name)."""
-    reader = readers.PerfettoReader()
+    reader = perfetto_reader.PerfettoReader()
     whats, got, instants = collections.Counter(), Durations(), collections.Counter()
     with exported("perfetto") as pipe:
         for what, s in reader.steps(pipe):
@@ -212,11 +213,11 @@ def protoc_reads_perfetto():
         raise Skip("no protoc")
     reader, whats, _, _ = perfetto()
     with exported("perfetto") as pipe:
-        groups, n = by_protoc(readers.framed(p) for p in readers.packets_of(pipe))
+        groups, n = by_protoc(perfetto_reader.framed(p) for p in perfetto_reader.packets_of(pipe))
     equal(groups[b"packet {"], n, "packets of the file")
     check(n - 2 <= groups[b"  compressed_packets: "] <= n, "packets that are groups")
     with exported("perfetto") as pipe:
-        inner, _ = by_protoc(readers.raw_packets(pipe))
+        inner, _ = by_protoc(perfetto_reader.raw_packets(pipe))
     equal(inner[b"packet {"], reader.packets, "packets")
     equal(inner[b"    type: TYPE_SLICE_BEGIN"], whats["span"], "begins")
     equal(inner[b"    type: TYPE_SLICE_END"], whats["span"], "ends")

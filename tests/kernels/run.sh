@@ -10,7 +10,7 @@
 #
 # Prints TAP, each case under its kernel's name. A kernel passes only when the guest's own last
 # line was seen, because qemu exits 0 after a panic too. KEEP=1 shows the whole console, ONLY=NAME
-# runs the tests whose names contain NAME.
+# runs the tests whose names contain NAME, of which there must be one.
 #
 # QBPF_TEST_SCALE=N tells tests to divide their iteration counts by N: emulation is some 30 times
 # slower than the machine.
@@ -75,7 +75,7 @@ install_program()
 
 make_initramfs()
 {
-	local root=$CACHE/root f
+	local root=$CACHE/root f tests
 
 	rm -rf "$root"
 	mkdir -p "$root"/{bin,dev,proc,sys,tmp,etc,run,build/tests/bpf}
@@ -95,6 +95,11 @@ make_initramfs()
 		esac
 		install_program "$root" "$f" "/build/${f#"$BUILD"/}"
 	done
+	tests=("$root"/build/tests/bpf/t_*)
+	if [ ! -e "${tests[0]}" ]; then
+		echo "no test in $BUILD/tests/bpf has ${ONLY:-t_} in its name" >&2
+		return 1
+	fi
 	# Opened by name at run time, so ldd does not show it: pthread_cancel needs it.
 	f=$(gcc -print-file-name=libgcc_s.so.1)
 	[ -e "$f" ] && install -D "$f" "$root/lib/x86_64-linux-gnu/libgcc_s.so.1"

@@ -23,6 +23,7 @@ int cuda__for_run(const struct options *o, struct cuda *c, struct err *e)
 		err = agents__new(&c->agents, e);
 	if (!err)
 		err = agents__for_child(c->agents, path, e);
+	c->instead = o->plan.cuda == CUDA_AUTO;
 	if (!err)
 		return 0;
 	cuda__clear(c);
@@ -62,6 +63,7 @@ int cuda__for_attach(const struct options *o, struct cuda *c, struct err *e)
 void cuda__session_opts(const struct cuda *c, struct session_opts *so)
 {
 	so->agents = c->agents;
+	so->cuda_instead = c->instead;
 	so->cuda_hint = *c->hint ? c->hint : NULL;
 	if (c->agents)
 		so->plan.cuda = CUDA_AGENT;

@@ -12,12 +12,14 @@
 
 struct cuda {
 	struct agents *agents; /* NULL: none is wanted, or can be had and need not */
+	bool instead;	       /* of it, when it refuses, uprobes */
 	char hint[512];	       /* for session_opts */
 };
 
 /*
  * Before the program is started. With --cuda auto an agent goes into its environment, where nothing but
- * CUDA's driver looks at it; when none can be had, CUDA's functions are armed.
+ * CUDA's driver looks at it; when none can be had, or it finds that it cannot work, CUDA's functions are
+ * armed.
  */
 int cuda__for_run(const struct options *o, struct cuda *c, struct err *e);
 /* For running processes: an agent only on request, because it takes stopping a thread of theirs. */

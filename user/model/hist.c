@@ -10,38 +10,15 @@
  * The kernel updates a cell field by field while it is read, so a cell's min, max and sums may
  * lag behind its buckets by the values in flight. The buckets are the truth: min and max are
  * clamped to the outermost non-empty buckets on the way in, and whatever a caller sees is
- * consistent from there on.
+ * consistent from there on. What one tells is in hist_figures.c.
  */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/hist.h"
-#include "model/rank.h"
+#include "model/hist_impl.h"
 
-#define F64_EXP_MAX   2047
-#define F64_MANT_BITS 52
-#define F64_INF_BITS  0x7ff0000000000000ull
-#define F64_MAG_MASK  0x7fffffffffffffffull
-#define INT_OCTAVES   60
-
-struct octave {
-	int32_t ord; /* octave, or -1 - octave when negative: ascending order of value */
-	struct qbpf_hist_cell c;
-};
-
-struct hist {
-	enum qbpf_hist_kind kind;
-	unsigned int n, cap;
-	unsigned int last; /* where the last value went, and the next one is likely to go */
-	struct octave *oct;
-};
-
-static unsigned int ord_octave(int32_t ord)
-{
-	return ord < 0 ? -1 - ord : ord;
-}
+#define INT_OCTAVES 60
 
 struct hist *hist__new(enum qbpf_hist_kind kind)
 {
@@ -134,12 +111,8 @@ static struct octave *octave_get(struct hist *h, int32_t ord)
 	return o;
 }
 
-/*
- * The magnitudes of one bucket, lowest and highest that can be in it, in the form of the cell's
- * min and max: an integer, or the bits of a non-negative double (which order as integers do).
- */
-static void bucket_range(enum qbpf_hist_kind kind, unsigned int octave, unsigned int b,
-			 uint64_t *first, uint64_t *last)
+void hist__bucket_range(enum qbpf_hist_kind kind, unsigned int octave, unsigned int b,
+			uint64_t *first, uint64_t *last)
 {
 	unsigned int shift;
 
@@ -156,38 +129,6 @@ static void bucket_range(enum qbpf_hist_kind kind, unsigned int octave, unsigned
 	*last = *first + ((1ull << shift) - 1);
 }
 
-static long double magnitude_value(enum qbpf_hist_kind kind, uint64_t mag)
-{
-	double d;
-
-	if (kind != QBPF_HIST_F64)
-		return mag;
-	memcpy(&d, &mag, sizeof(d));
-	return d;
-}
-
-static long double signed_value(const struct hist *h, const struct octave *o, uint64_t mag)
-{
-	long double v = magnitude_value(h->kind, mag);
-
-	/* 0 - v: a negative zero reads as plain zero. */
-	return o->ord < 0 ? 0 - v : v;
-}
-
-/* NaN fills the buckets of octave 2047 but the first, which holds the infinities (and, should
- * a program make them by hand, signalling NaNs whose top bits are clear). */
-static bool bucket_is_nan(const struct hist *h, const struct octave *o, unsigned int b)
-{
-	if (h->kind != QBPF_HIST_F64 || ord_octave(o->ord) != F64_EXP_MAX)
-		return false;
-	return b > 0 || o->c.min > F64_INF_BITS;
-}
-
-static uint64_t clamp_u64(uint64_t v, uint64_t lo, uint64_t hi)
-{
-	return v < lo ? lo : v > hi ? hi : v;
-}
-
 /* min and max into the first and last non-empty bucket; false when there is none. */
 static bool cell_settle(enum qbpf_hist_kind kind, unsigned int octave, struct qbpf_hist_cell *c)
 {
@@ -200,9 +141,9 @@ static bool cell_settle(enum qbpf_hist_kind kind, unsigned int octave, struct qb
 		return false;
 	while (!c->n[hi])
 		hi--;
-	bucket_range(kind, octave, lo, &first, &last);
+	hist__bucket_range(kind, octave, lo, &first, &last);
 	c->min = clamp_u64(c->min, first, last);
-	bucket_range(kind, octave, hi, &first, &last);
+	hist__bucket_range(kind, octave, hi, &first, &last);
 	c->max = clamp_u64(c->max, first, last);
 	return true;
 }
@@ -392,10 +333,10 @@ static void cell_subtract(enum qbpf_hist_kind kind, unsigned int octave,
 	if (lo < 0)
 		return;
 	/* The interval's own minimum is known to be in this bucket, and not below the whole's. */
-	bucket_range(kind, octave, lo, &first, &last);
+	hist__bucket_range(kind, octave, lo, &first, &last);
 	if (into->min < first)
 		into->min = first;
-	bucket_range(kind, octave, hi, &first, &last);
+	hist__bucket_range(kind, octave, hi, &first, &last);
 	if (into->max > last)
 		into->max = last;
 }
@@ -420,202 +361,4 @@ int hist__subtract(struct hist *into, const struct hist *from)
 	}
 	into->n = kept;
 	return 0;
-}
-
-uint64_t hist__count(const struct hist *h)
-{
-	uint64_t n = 0;
-
-	for (unsigned int i = 0; i < h->n; i++)
-		for (int b = 0; b < QBPF_HIST_SUB; b++)
-			n += h->oct[i].c.n[b];
-	return n;
-}
-
-uint64_t hist__nan(const struct hist *h)
-{
-	uint64_t n = 0;
-
-	if (h->kind != QBPF_HIST_F64)
-		return 0;
-	for (unsigned int i = 0; i < h->n; i++)
-		for (int b = 0; b < QBPF_HIST_SUB; b++)
-			if (bucket_is_nan(h, &h->oct[i], b))
-				n += h->oct[i].c.n[b];
-	return n;
-}
-
-/* The sum of one octave's magnitudes. */
-static long double octave_sum(const struct hist *h, const struct octave *o)
-{
-	unsigned int k = ord_octave(o->ord);
-
-	if (h->kind != QBPF_HIST_F64)
-		return ldexpl(o->c.sum_hi, 64) + o->c.sum_lo;
-	if (k == F64_EXP_MAX) /* infinities, else only NaN, which takes no part */
-		return o->c.n[0] && !bucket_is_nan(h, o, 0) ? INFINITY : 0;
-	return ldexpl(ldexpl(o->c.sum_hi, 26) + o->c.sum_lo, k ? (int)k - 1075 : -1074);
-}
-
-long double hist__sum(const struct hist *h)
-{
-	long double sum = 0, lost = 0;
-
-	if (h->kind != QBPF_HIST_F64) {
-		/* Exact, also when positive and negative sums nearly cancel. */
-		__int128 exact = 0;
-
-		for (unsigned int i = 0; i < h->n; i++) {
-			const struct octave *o = &h->oct[i];
-			__int128 s = (__int128)((unsigned __int128)o->c.sum_hi << 64 | o->c.sum_lo);
-
-			exact += o->ord < 0 ? -s : s;
-		}
-		return exact;
-	}
-	for (unsigned int i = 0; i < h->n; i++) {
-		const struct octave *o = &h->oct[i];
-		long double s = octave_sum(h, o), t;
-
-		if (o->ord < 0)
-			s = 0 - s;
-		/* Neumaier: what the addition rounds away is kept aside. */
-		t = sum + s;
-		if (isfinite(t))
-			lost += fabsl(sum) >= fabsl(s) ? (sum - t) + s : (s - t) + sum;
-		sum = t;
-	}
-	return isfinite(sum) ? sum + lost : sum;
-}
-
-static bool octave_is_number(const struct hist *h, const struct octave *o)
-{
-	for (int b = 0; b < QBPF_HIST_SUB; b++)
-		if (o->c.n[b] && !bucket_is_nan(h, o, b))
-			return true;
-	return false;
-}
-
-/* An octave's greatest magnitude; that of 2047 may be a NaN's, then infinity is the answer. */
-static uint64_t octave_max(const struct hist *h, const struct octave *o)
-{
-	if (h->kind == QBPF_HIST_F64 && o->c.max > F64_INF_BITS)
-		return F64_INF_BITS;
-	return o->c.max;
-}
-
-long double hist__min(const struct hist *h)
-{
-	for (unsigned int i = 0; i < h->n; i++) {
-		const struct octave *o = &h->oct[i];
-
-		if (octave_is_number(h, o))
-			return signed_value(h, o, o->ord < 0 ? octave_max(h, o) : o->c.min);
-	}
-	return 0;
-}
-
-long double hist__max(const struct hist *h)
-{
-	for (unsigned int i = h->n; i-- > 0;) {
-		const struct octave *o = &h->oct[i];
-
-		if (octave_is_number(h, o))
-			return signed_value(h, o, o->ord < 0 ? o->c.min : octave_max(h, o));
-	}
-	return 0;
-}
-
-long double hist__mean(const struct hist *h)
-{
-	uint64_t n = hist__count(h) - hist__nan(h);
-
-	return n ? hist__sum(h) / n : 0;
-}
-
-/* Buckets in ascending order of value: i counts 0..31 in the order of the octave's sign. */
-static unsigned int nth_bucket(const struct octave *o, unsigned int i)
-{
-	return o->ord < 0 ? QBPF_HIST_SUB - 1 - i : i;
-}
-
-static long double bucket_midpoint(const struct hist *h, const struct octave *o, unsigned int b)
-{
-	uint64_t first, last, mid;
-
-	bucket_range(h->kind, ord_octave(o->ord), b, &first, &last);
-	/* The bits of doubles with one exponent are evenly spaced, so this is their midpoint too.
-	 */
-	mid = first + (last - first + 1) / 2;
-	return signed_value(h, o, clamp_u64(mid, o->c.min, octave_max(h, o)));
-}
-
-bool hist__quantile(const struct hist *h, double q, long double *out)
-{
-	uint64_t n = hist__count(h) - hist__nan(h), seen = 0, rank;
-
-	if (!n || !(q >= 0 && q <= 1))
-		return false;
-	if (q == 0 || q == 1) {
-		*out = q == 0 ? hist__min(h) : hist__max(h);
-		return true;
-	}
-	rank = rank_of_quantile(n, q);
-	if (!rank)
-		return false;
-	for (unsigned int i = 0; i < h->n; i++) {
-		const struct octave *o = &h->oct[i];
-
-		for (unsigned int j = 0; j < QBPF_HIST_SUB; j++) {
-			unsigned int b = nth_bucket(o, j);
-
-			if (bucket_is_nan(h, o, b))
-				continue;
-			seen += o->c.n[b];
-			if (o->c.n[b] && seen >= rank) {
-				*out = bucket_midpoint(h, o, b);
-				return true;
-			}
-		}
-	}
-	*out = hist__max(h);
-	return true;
-}
-
-size_t hist__buckets(const struct hist *h, struct hist_bucket **out)
-{
-	struct hist_bucket *v;
-	size_t n = 0;
-
-	*out = NULL;
-	v = malloc((h->n * QBPF_HIST_SUB + 1) * sizeof(*v));
-	if (!v)
-		return 0;
-	for (unsigned int i = 0; i < h->n; i++) {
-		const struct octave *o = &h->oct[i];
-
-		for (unsigned int j = 0; j < QBPF_HIST_SUB; j++) {
-			unsigned int b = nth_bucket(o, j);
-			uint64_t first, last;
-			long double lo, hi;
-
-			if (!o->c.n[b] || bucket_is_nan(h, o, b))
-				continue;
-			bucket_range(h->kind, ord_octave(o->ord), b, &first, &last);
-			lo = magnitude_value(h->kind, first);
-			if (first == F64_INF_BITS && h->kind == QBPF_HIST_F64)
-				hi = lo;
-			else
-				hi = h->kind == QBPF_HIST_F64 ? magnitude_value(h->kind, last + 1)
-							      : (long double)last + 1;
-			if (o->ord >= 0)
-				v[n++] = (struct hist_bucket){lo, hi, o->c.n[b]};
-			else if (h->kind == QBPF_HIST_F64)
-				v[n++] = (struct hist_bucket){0 - hi, 0 - lo, o->c.n[b]};
-			else /* integers -last .. -first */
-				v[n++] = (struct hist_bucket){1 - hi, 1 - lo, o->c.n[b]};
-		}
-	}
-	*out = v;
-	return n;
 }

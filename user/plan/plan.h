@@ -178,6 +178,11 @@ int plan__note(struct plan *p, const char *fmt, ...) __attribute__((format(print
 int plan_select(struct plan *p, const struct plan_opts *opts, const struct plan_object *objs,
 		size_t from, size_t n, struct err *e);
 
+/* The spans of functions of CUDA alone, of all objects: --cuda has become another since they were given
+ * to plan_select. */
+int plan_select_cuda(struct plan *p, const struct plan_opts *opts, const struct plan_object *objs,
+		     size_t n, struct err *e);
+
 /* Are functions of CUDA selected where there are any, so that symbols have to be read? */
 bool plan_opts__wants_cuda(const struct plan_opts *o);
 /* What the kernel's programs need to know of a CUDA function's site (select_cuda.c). */

@@ -30,6 +30,16 @@ int plan_opts__check(const struct plan_opts *o, struct err *e)
 	return err ? err : select_by_hand_check(o, e);
 }
 
+static int check_count(const struct plan *p, const struct plan_opts *o, int err, struct err *e)
+{
+	if (err)
+		return err_set(e, err, "out of memory for %zu spans", p->nspans);
+	if (o->max_spans && p->nspans > o->max_spans)
+		return err_set(e, -E2BIG, "%zu spans match, more than %zu: narrow -u or -f",
+			       p->nspans, o->max_spans);
+	return 0;
+}
+
 int plan_select(struct plan *p, const struct plan_opts *o, const struct plan_object *objs,
 		size_t from, size_t n, struct err *e)
 {
@@ -47,10 +57,11 @@ int plan_select(struct plan *p, const struct plan_opts *o, const struct plan_obj
 		err = select_markers(p, o, objs, from, n);
 	if (!err)
 		err = select_funcs(p, o, objs, from, n);
-	if (err)
-		return err_set(e, err, "out of memory for %zu spans", p->nspans);
-	if (o->max_spans && p->nspans > o->max_spans)
-		return err_set(e, -E2BIG, "%zu spans match, more than %zu: narrow -u or -f",
-			       p->nspans, o->max_spans);
-	return 0;
+	return check_count(p, o, err, e);
+}
+
+int plan_select_cuda(struct plan *p, const struct plan_opts *o, const struct plan_object *objs,
+		     size_t n, struct err *e)
+{
+	return check_count(p, o, select_cuda(p, o, objs, 0, n), e);
 }

@@ -25,18 +25,31 @@
 #define SILENT_NS 1000000000ull
 #define SECOND	  1000000000ull
 #define TEXT_MAX  512
+/* Lines about one process, and changes to what was told before: an agent has four states in its life. */
+#define SAID_MAX  8
+#define AGAIN_MAX 8
+
+/* What a line was about. */
+struct said {
+	enum qbpf_ring_state state;
+	enum qbpf_ring_reason reason;
+	enum qbpf_ring_fault fault;
+	int32_t fault_code;
+	uint32_t generation;
+};
 
 struct source {
 	struct ring_reader *ring;
 	struct gpu_source records;
 	pid_t pid; /* 0: whoever takes the ring that `run` leaves open */
 	bool dropped, was_on;
-	enum qbpf_ring_state told;
-	uint32_t told_generation;
+	struct said last, said[SAID_MAX];
+	unsigned nsaid, again;
 	enum qbpf_ring_state seen; /* by the thread */
 	uint32_t seen_generation;
-	bool second, second_told;     /* QBPF_RING_WARN_SECOND */
-	unsigned sudden, sudden_told; /* programs that were gone before they could hand over */
+	bool second;	 /* QBPF_RING_WARN_SECOND */
+	unsigned sudden; /* programs that were gone before they could hand over */
+	bool second_told, sudden_told;
 };
 
 struct agents {
@@ -302,6 +315,38 @@ static bool is_news(enum qbpf_ring_state state)
 	return state == QBPF_RING_ON || state == QBPF_RING_REFUSED || state == QBPF_RING_OFF;
 }
 
+static bool same(const struct said *a, const struct said *b)
+{
+	return a->state == b->state && a->reason == b->reason && a->fault == b->fault &&
+	       a->fault_code == b->fault_code;
+}
+
+/*
+ * True: there is something to say that has not been said. Programs that follow one another in a ring mostly
+ * say the same. One whose ring says what it likes gets a few lines, and then one about that.
+ */
+static bool note_state(struct source *s, const struct ring_status *st)
+{
+	struct said now = {st->state, st->reason, st->fault, st->fault_code, st->generation};
+	bool known = false;
+
+	if (!is_news(st->state) || s->again > AGAIN_MAX ||
+	    (same(&now, &s->last) && now.generation == s->last.generation))
+		return false;
+	for (unsigned i = 0; i < s->nsaid; i++)
+		known |= same(&now, &s->said[i]);
+	if (known)
+		s->again += now.generation == s->last.generation;
+	else if (s->nsaid < SAID_MAX)
+		s->said[s->nsaid++] = now;
+	else
+		s->again = AGAIN_MAX + 1;
+	s->last = now;
+	if (s->again > AGAIN_MAX)
+		log_warn("the state of the CUDA agent keeps changing: no more is told about it");
+	return !known && s->again <= AGAIN_MAX;
+}
+
 static void tell_one(const struct agents *a, struct source *s)
 {
 	struct ring_status st;
@@ -312,15 +357,13 @@ static void tell_one(const struct agents *a, struct source *s)
 	if (s->second && !s->second_told)
 		log_warn("two of the processes that were started use CUDA at once: of one of them "
 			 "no record of the GPU comes (attach -p takes several)");
-	s->second_told = s->second;
-	if (s->sudden > s->sudden_told)
+	s->second_told |= s->second;
+	if (s->sudden && !s->sudden_told)
 		log_warn("a program ended, or became another one, so suddenly that the CUDA agent "
 			 "could not hand over the last records");
 	s->sudden_told = s->sudden;
-	if (!is_news(st.state) || (st.state == s->told && st.generation == s->told_generation))
+	if (!note_state(s, &st))
 		return;
-	s->told = st.state;
-	s->told_generation = st.generation;
 	ring_status__explain(&st, line, sizeof(line));
 	if (a->n > 1 && s->pid)
 		snprintf(who, sizeof(who), "process %d: ", s->pid);
@@ -330,6 +373,26 @@ static void tell_one(const struct agents *a, struct source *s)
 		 !(st.warnings & QBPF_RING_WARN_LINGERS))
 		level = LOG_DBG;
 	log_print(level, "%s%s", who, line);
+}
+
+bool agents__refused(struct agents *a, char *why, size_t size)
+{
+	struct ring_status st;
+	bool found = false;
+
+	pthread_mutex_lock(&a->lock);
+	for (size_t i = 0; i < a->n && !found; i++) {
+		struct source *s = &a->sources[i];
+
+		ring_reader__status(s->ring, &st);
+		found = !s->dropped && st.state == QBPF_RING_REFUSED;
+		if (!found)
+			continue;
+		note_state(s, &st);
+		ring_status__explain(&st, why, size);
+	}
+	pthread_mutex_unlock(&a->lock);
+	return found;
 }
 
 void agents__tell(struct agents *a)
@@ -441,82 +504,6 @@ void agents__sums(struct agents *a, struct agents_sums *out)
 		out->broken += st.broken + st.bad_lanes;
 	}
 	pthread_mutex_unlock(&a->lock);
-}
-
-/* Types that a person asks for, in that order. */
-static const struct {
-	enum qbpf_ring_type type;
-	const char *one, *many;
-} shown[] = {
-    {QBPF_RING_KERNEL, "kernel", "kernels"}, {QBPF_RING_GRAPH, "graph", "graphs"},
-    {QBPF_RING_COPY, "copy", "copies"},	     {QBPF_RING_SET, "memset", "memsets"},
-    {QBPF_RING_SYNC, "sync", "syncs"},	     {QBPF_RING_CALL, "call", "calls"},
-};
-
-static void put_lost(FILE *f, const struct agents_sums *s)
-{
-	uint64_t ring = 0, other = 0, lost;
-	const char *sep = ": ";
-
-	for (unsigned t = 0; t < QBPF_RING_TYPES; t++)
-		other += s->lost[t];
-	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
-		ring += s->lost[shown[i].type];
-	other -= ring;
-	lost = ring + s->dropped + s->discarded;
-	if (lost)
-		fprintf(f, "; lost %llu", (unsigned long long)lost);
-	if (ring) {
-		fprintf(f, "%s%llu found the agent's ring full", sep, (unsigned long long)ring);
-		sep = ", ";
-	}
-	if (s->dropped) {
-		fprintf(f, "%s%llu were dropped by CUPTI", sep, (unsigned long long)s->dropped);
-		sep = ", ";
-	}
-	if (s->discarded)
-		fprintf(f, "%s%llu found no buffer", sep, (unsigned long long)s->discarded);
-	if (other)
-		fprintf(f, "; lost %llu clock readings and descriptions",
-			(unsigned long long)other);
-}
-
-char *agents_sums__text(const struct agents_sums *s, uint64_t unseen_spans)
-{
-	const char *sep = " ";
-	char *text = NULL;
-	size_t len;
-	FILE *f = open_memstream(&text, &len);
-
-	if (!f)
-		return NULL;
-	fputs("GPU:", f);
-	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
-		uint64_t n = s->read[shown[i].type];
-
-		if (!n)
-			continue;
-		fprintf(f, "%s%llu %s", sep, (unsigned long long)n,
-			n == 1 ? shown[i].one : shown[i].many);
-		sep = ", ";
-	}
-	if (*sep == ' ')
-		fputs(" nothing", f);
-	put_lost(f, s);
-	if (s->broken || s->unreadable)
-		fprintf(f, "; could not be read: %llu records, the rest of %llu buffers",
-			(unsigned long long)s->unreadable, (unsigned long long)s->broken);
-	if (s->sudden)
-		fprintf(f, "; the last ones of %u that ended suddenly are missing", s->sudden);
-	if (s->second)
-		fputs("; of another process nothing came", f);
-	if (unseen_spans)
-		fprintf(f, "; its figures lack %llu spans: the ring was full (--ring)",
-			(unsigned long long)unseen_spans);
-	if (!fclose(f))
-		return text;
-	free(text);
-	return NULL;
 }
 
 int agents__check(struct agents *a, struct err *e)

@@ -2,7 +2,7 @@
 /*
  * The CUDA agents of a session: one in each process that has one, and the ring that it writes into
  * (qbpf/ring.h). A thread takes what comes and hands it to a gpu_feed. What an agent says about itself is told in one line each
- * time that it changes.
+ * time that it changes to what has not been told yet.
  *
  *	agents__new -> {agents__for_child -> agents__child_started | agents__adopt} ->
  *	{agents__tell, agents__sums}* -> agents__stop -> agents__free
@@ -43,8 +43,10 @@ size_t agents__count(const struct agents *a);
 int agents__fd(const struct agents *a);
 /* Where what they deliver goes; theirs. */
 struct gpu_feed *agents__feed(struct agents *a);
-/* One line for each change. */
+/* One line for each state that is new; of a process whose state keeps changing, only a few. */
 void agents__tell(struct agents *a);
+/* Does one refuse to work? why: the line about it, which is not told any more. */
+bool agents__refused(struct agents *a, char *why, size_t size);
 
 /* Asks all to leave, takes what they have left and waits for them, not longer than a few seconds. The
  * feed has been started. */

@@ -134,7 +134,19 @@ void session__facts(struct session *s, struct plan_process *proc)
 	}
 }
 
-/* *proc: what the processes can do, as the new sites were checked by. */
+int session__check_from(struct session *s, size_t from_site, struct plan_process *proc,
+			struct err *e)
+{
+	int err = read_selected(s, from_site, e);
+
+	if (err)
+		return err;
+	session__facts(s, proc);
+	plan_preflight(s->plan, &s->o.plan, s->target->plan_objects, s->target->nobjects, proc,
+		       &s->kernel);
+	return 0;
+}
+
 static int select_and_check(struct session *s, size_t from_object, struct plan_process *proc,
 			    struct err *e)
 {
@@ -145,22 +157,13 @@ static int select_and_check(struct session *s, size_t from_object, struct plan_p
 	if (s->o.plan.nfuncs || s->o.plan.nspans)
 		want |= TARGET_FUNCS;
 	err = target__read(s->target, from_object, want, e);
-	for (size_t i = from_object; !err && i < s->target->nobjects; i++)
-		if (s->target->plan_objects[i].has_cuda && plan_opts__wants_cuda(&s->o.plan))
-			err = target__read_one(s->target, i, want | TARGET_FUNCS, e);
+	if (!err && plan_opts__wants_cuda(&s->o.plan))
+		err = session__read_cuda(s, from_object, e);
 	if (err)
 		return err;
 	err = plan_select(s->plan, &s->o.plan, s->target->plan_objects, from_object,
 			  s->target->nobjects, e);
-	if (err)
-		return err;
-	err = read_selected(s, from_site, e);
-	if (err)
-		return err;
-	session__facts(s, proc);
-	plan_preflight(s->plan, &s->o.plan, s->target->plan_objects, s->target->nobjects, proc,
-		       &s->kernel);
-	return 0;
+	return err ? err : session__check_from(s, from_site, proc, e);
 }
 
 int session__discover(struct session *s, struct err *e)

@@ -29,6 +29,7 @@ struct session_opts {
 	bool starting; /* the target is at its first instruction: libraries are still to come */
 	double max_overhead_pct; /* 0: none */
 	struct agents *agents;	 /* of CUDA; borrowed; NULL: none is wanted */
+	bool cuda_instead;	 /* CUDA may not come, and when an agent refuses, uprobes do */
 	const char *cuda_hint;	 /* to be said when functions of CUDA are armed; NULL: nothing */
 	struct record_opts record;
 };

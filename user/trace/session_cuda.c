@@ -8,6 +8,7 @@
  * there from the start, is twice as fast).
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,6 +117,67 @@ void session__free_cuda(struct session *s)
 	cuda_names__free(s->cuda_names);
 	if (s->cuda && s->cuda != s->skel)
 		qbpf_bpf__destroy(s->cuda);
+}
+
+int session__read_cuda(struct session *s, size_t from, struct err *e)
+{
+	int err = 0;
+
+	for (size_t i = from; !err && i < s->target->nobjects; i++)
+		if (s->target->objects[i].has_cuda)
+			err = target__read_one(s->target, i, TARGET_MARKERS | TARGET_FUNCS, e);
+	return err;
+}
+
+/*
+ * The agent that was to see CUDA's calls does not: their functions are armed in its place. Found
+ * or opened later, too: the plan goes by uprobes from here on. All objects at once, since of two
+ * libraries that a call passes through the plan takes one.
+ */
+static int arm_instead(struct session *s, struct err *e)
+{
+	struct plan_process proc;
+	size_t from;
+	int err = session__rescan(s, e);
+
+	s->o.plan.cuda = CUDA_UPROBE;
+	from = s->plan->nsites;
+	if (!err)
+		err = session__read_cuda(s, 0, e);
+	if (!err)
+		err = plan_select_cuda(s->plan, &s->o.plan, s->target->plan_objects,
+				       s->target->nobjects, e);
+	if (!err)
+		err = session__check_from(s, from, &proc, e);
+	if (!err)
+		err = session__replan(s, &proc, e);
+	if (!err)
+		err = session__arm_from(s, from, s->target->nobjects, e);
+	target__drop_images(s->target);
+	return err;
+}
+
+int session__on_agents(struct session *s, struct err *e)
+{
+	char why[512];
+	int err;
+
+	/* Functions that were asked for by name are armed already, and no others. */
+	if (!s->o.cuda_instead || s->ended || plan_opts__wants_cuda(&s->o.plan) ||
+	    !agents__refused(s->o.agents, why, sizeof(why))) {
+		agents__tell(s->o.agents);
+		s->skel->bss->spans_wanted = true;
+		return 0;
+	}
+	s->skel->bss->spans_wanted = false;
+	snprintf(s->cuda_hint, sizeof(s->cuda_hint),
+		 "CUDA's calls are seen by uprobes from here on, and nothing of the GPU: %s", why);
+	s->o.cuda_hint = s->cuda_hint;
+	err = arm_instead(s, e);
+	if (!s->cuda_told)
+		log_warn("%s", why);
+	agents__tell(s->o.agents);
+	return err;
 }
 
 void session__tell_cuda(struct session *s)

@@ -52,6 +52,7 @@ struct session {
 	size_t slow_published;	       /* spans that --slow was asked about */
 	struct cuda_names *cuda_names; /* NULL: none were asked for */
 	bool cuda_told;
+	char cuda_hint[640]; /* in place of the options', when an agent has refused */
 	unsigned int ticks;
 	bool fault_told;
 };
@@ -70,6 +71,9 @@ void session__guard_fork(struct session *s, pid_t parent, pid_t child);
 
 /* session.c */
 int session__arm_from(struct session *s, size_t from_site, size_t from_object, struct err *e);
+/* Gives the sites from from_site on their verdicts. *proc: what the processes can do, by which. */
+int session__check_from(struct session *s, size_t from_site, struct plan_process *proc,
+			struct err *e);
 /* What the processes can do, and, once they can fork, whether the kernel minds. */
 void session__facts(struct session *s, struct plan_process *proc);
 
@@ -86,7 +90,10 @@ bool session__plans_cuda(const struct session *s);
 void session__configure_cuda(struct qbpf_bpf *b, bool wanted, bool multi); /* before loading */
 void session__load_cuda(struct session *s);
 void session__free_cuda(struct session *s);
-void session__tell_cuda(struct session *s); /* once, when the first is armed */
+/* The functions of objects[from ..) that may define some of CUDA. */
+int session__read_cuda(struct session *s, size_t from, struct err *e);
+int session__on_agents(struct session *s, struct err *e); /* one has something to say */
+void session__tell_cuda(struct session *s);		  /* once, when the first is armed */
 int session__publish_cuda(struct session *s, uint32_t site_id);
 int session__snap_cuda(struct session *s, struct snapshot *snap);
 

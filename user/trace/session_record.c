@@ -353,7 +353,7 @@ static int start_feeding(struct session *s, struct err *e)
 	struct gpu_feed *feed = agents__feed(s->o.agents);
 
 	/* Else when one has come: no other program pays for it. */
-	s->skel->bss->spans_wanted = s->o.plan.cuda == CUDA_AGENT || agents__count(s->o.agents);
+	s->skel->bss->spans_wanted = !s->o.cuda_instead;
 	return stream__start(s->skel, &s->o.record, &none, s->span_room, feed, &s->stream, e);
 }
 

@@ -168,14 +168,12 @@ int session__fd(const struct session *s)
 int session__poll(struct session *s, struct err *e)
 {
 	struct epoll_event ev[16];
+	bool agents = false;
 	int n, err;
 
 	n = epoll_wait(s->epfd, ev, 16, 0);
 	for (int i = 0; i < n; i++) {
-		if (ev[i].data.u64 == AGENTS_TAG) {
-			agents__tell(s->o.agents);
-			s->skel->bss->spans_wanted = true;
-		}
+		agents |= ev[i].data.u64 == AGENTS_TAG;
 		if (ev[i].data.u64 != NOTICE_TAG)
 			continue;
 		err = ring_buffer__consume(s->notices);
@@ -186,14 +184,15 @@ int session__poll(struct session *s, struct err *e)
 	for (int i = 0; i < n; i++)
 		if (ev[i].data.u64 != NOTICE_TAG && ev[i].data.u64 != AGENTS_TAG)
 			forget_pid(s, (pid_t)ev[i].data.u64);
+	err = 0;
 	if (s->rescan && !s->ended) {
 		s->rescan = false;
 		err = session__rescan(s, e);
-		if (err == -ESRCH)
-			err = 0; /* it ended meanwhile: its pidfd will say so */
-		if (err)
-			return err;
 	}
+	if (!err && agents)
+		err = session__on_agents(s, e);
+	if (err && err != -ESRCH) /* it ended meanwhile: its pidfd will say so */
+		return err;
 	return s->ended;
 }
 
