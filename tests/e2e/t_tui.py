@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# timeout: 600
 """The full-screen view under a pseudo terminal: what it shows, its keys, sizes, and every way out.
 
 No BPF and no root: tui_driver feeds it snapshots made by hand, one for each "step".
