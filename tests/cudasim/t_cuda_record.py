@@ -74,7 +74,7 @@ def the_flaw_and_its_cost():
 @case
 def the_repaired_variant():
     "as it should be: no such advice, and copies run beside kernels"
-    live, later, truth, _ = record([a.QUANT, "--ticks", "300"])
+    live, later, truth, _ = record([a.QUANT, "--ticks", "300", "--kernel-ns", "500000"])
     gpu_truth.check_all(later["gpu"], truth)
     same_gpu(live["gpu"], later["gpu"])
     check_spans(later["gpu"], 300, 600)
