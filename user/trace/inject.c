@@ -24,6 +24,7 @@
 #define SENDS	     5
 #define BACK_WAIT_NS 5000000000ull
 #define OPEN_WAIT_NS 10000000000ull
+#define EXEC_WAIT_NS 500000000ull
 /* An area that is not there by then, when the thread is, will not come. */
 #define ABSENT_NS 1000000000ull
 #define LEAVE_NS  2000000ull
@@ -514,6 +515,20 @@ static void roll_back(struct injection *in)
 		agents__drop(in->agents, in->ring);
 }
 
+/* An exec ends the other threads first, and is another program a moment later. */
+static bool has_gone(const struct injection *in, int err)
+{
+	struct timespec pause = {.tv_nsec = 1000000};
+	uint64_t until = now_ns() + (err == -ESRCH ? EXEC_WAIT_NS : 0);
+
+	while (!inject_site__is_gone(in->site)) {
+		if (now_ns() >= until)
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
 static int inject(struct injection *in)
 {
 	int err = check_process(in);
@@ -541,7 +556,7 @@ static int inject(struct injection *in)
 	if (err)
 		roll_back(in);
 	take_code_away(in);
-	if (err && inject_site__is_gone(in->site)) /* whatever it was that then failed */
+	if (err && has_gone(in, err)) /* whatever it was that then failed */
 		err_set(in->e, err, "process %d: %s", in->pid, area_fault(-ESRCH));
 	return err;
 }
