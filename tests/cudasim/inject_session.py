@@ -7,7 +7,7 @@ import re
 from agent_session import threads, until
 from harness import Qbpf, Workload, equal, summary
 
-LINE = re.compile(r"thread (\d+) was stopped for ([\d.]+) ms and back at its work after ([\d.]+) ms")
+LINE = re.compile(r"thread (\d+) was stopped for at most ([\d.]+) ms, and away from its work for ([\d.]+) ms")
 STAGES = 11
 
 

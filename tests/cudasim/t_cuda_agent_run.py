@@ -112,6 +112,8 @@ def no_agent_is_installed():
     "an agent that is not there is named; auto arms CUDA's functions"
     _, err, _ = run([a.QUANT, "--ticks", "5"], code=1, QBPF_AGENT="/nowhere/agent.so")
     check("QBPF_AGENT=/nowhere/agent.so: No such file" in err, err)
+    _, err, _ = run([a.QUANT, "--ticks", "5"], code=1, QBPF_AGENT="/etc/passwd")
+    check("QBPF_AGENT=/etc/passwd: no ELF file" in err, err)
     doc, err, _ = run([a.QUANT, "--ticks", "5"], mode="auto", QBPF_AGENT="/nowhere/agent.so")
     by_uprobes(doc, err, "QBPF_AGENT=/nowhere/agent.so: No such file")
 

@@ -615,7 +615,7 @@ static void t_many(void **state)
 	a = advice_of(s, GPU_ADVICE_LAUNCH_BOUND);
 	assert_int_equal(a->count, 119);
 	assert_int_equal(a->cost_ns, 119 * 5000);
-	assert_int_equal(a->of_ns, 120 * 2000);
+	assert_int_equal(a->of_ns, 119 * 2000);
 	a = advice_of(s, GPU_ADVICE_TINY);
 	assert_int_equal(a->count, 120);
 	assert_int_equal(a->cost_ns, 120000);

@@ -43,8 +43,8 @@ static int inject(pid_t pid, const char *path, struct agents *a, struct err *e)
 		return err;
 	log_dbg("%u threads were stopped before, and left alone", r.looked_at);
 	log_info(
-	    "the CUDA agent is in process %d: thread %d was stopped for %.2f ms and back at its "
-	    "work after %.2f ms; the agent was there %.0f ms later",
+	    "the CUDA agent is in process %d: thread %d was stopped for at most %.2f ms, and away "
+	    "from its work for %.2f ms; the agent was there %.0f ms later",
 	    pid, r.tid, (double)r.stopped_ns / 1e6, (double)r.away_ns / 1e6,
 	    (double)r.opened_ns / 1e6);
 	return 0;

@@ -66,7 +66,9 @@ void page__sites(const struct page *r, const struct snapshot *s)
 		fprintf(r->f, ", %zu failed", s->nfailed);
 	fprintf(r->f, "; %s hits/s", unit__rate(buf, snapshot__hits_per_s(s)));
 	if (overhead >= 0)
-		fprintf(r->f, ", tracing cost %s of one CPU\n", unit__share(buf, overhead / 100));
+		fprintf(r->f, ", %s cost %s of one CPU\n",
+			s->gpu ? "probes (not the agent)" : "tracing",
+			unit__share(buf, overhead / 100));
 	else
 		fputs(", cost not measured\n", r->f);
 }

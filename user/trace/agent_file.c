@@ -2,8 +2,10 @@
 /* Finding the CUDA agent; see agent_file.h. */
 #include "trace/agent_file.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +24,17 @@ static int take(const char *candidate, char *path, size_t size)
 	return snprintf(path, size, "%s", real) < (int)size ? 0 : -ENAMETOOLONG;
 }
 
+static bool is_elf(const char *path)
+{
+	char magic[SELFMAG];
+	FILE *f = fopen(path, "re");
+	bool is = f && fread(magic, 1, SELFMAG, f) == SELFMAG && !memcmp(magic, ELFMAG, SELFMAG);
+
+	if (f)
+		fclose(f);
+	return is;
+}
+
 int agent_file__find(char *path, size_t size, struct err *e)
 {
 	static const char *const beside[] = {"/" AGENT_NAME, "/../lib/qbpf/" AGENT_NAME};
@@ -32,7 +45,9 @@ int agent_file__find(char *path, size_t size, struct err *e)
 
 	if (named && *named) {
 		err = take(named, path, size);
-		return err ? err_set(e, err, "QBPF_AGENT=%s: %s", named, strerror(-err)) : 0;
+		if (err)
+			return err_set(e, err, "QBPF_AGENT=%s: %s", named, strerror(-err));
+		return is_elf(path) ? 0 : err_set(e, -ENOEXEC, "QBPF_AGENT=%s: no ELF file", named);
 	}
 	n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 	if (n < 0)
