@@ -10,15 +10,17 @@
 
 #include "probes/cupti/agent.h"
 
-#define BUFFERS	      64u /* one bit each in `taken` */
-#define BUFFER_BYTES  ((size_t)1 << 20)
+/* CUPTI wants one for each thread that makes calls, so there are many rather than large ones. */
+#define BUFFERS	      256u
+#define BUFFER_BYTES  ((size_t)256 << 10)
+#define WORD_BITS     64u
 #define DISCARD_BYTES ((size_t)64 << 10)
 /* Resident from the beginning, so that the target's threads do not take the page faults. */
-#define READY 2u
+#define READY 8u
 
-static uint8_t *pool; /* BUFFERS of them, then the discard buffer */
-static uint64_t taken;
-static uint32_t turn; /* the lane for the next buffer */
+static uint8_t *pool;			    /* BUFFERS of them, then the discard buffer */
+static uint64_t taken[BUFFERS / WORD_BITS]; /* a bit for each */
+static uint32_t turn;			    /* the lane for the next buffer */
 
 static uint8_t *discard(void)
 {
@@ -44,18 +46,33 @@ bool buffers_make(void)
 
 uint32_t buffers_out(void)
 {
-	return (uint32_t)__builtin_popcountll(__atomic_load_n(&taken, __ATOMIC_RELAXED));
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < BUFFERS / WORD_BITS; i++)
+		n += (uint32_t)__builtin_popcountll(__atomic_load_n(&taken[i], __ATOMIC_RELAXED));
+	return n;
+}
+
+/* The lowest that is free, taken; NULL: none is. */
+static uint8_t *take(uint32_t word)
+{
+	uint64_t was = __atomic_load_n(&taken[word], __ATOMIC_RELAXED), bit;
+
+	while (was != UINT64_MAX) {
+		bit = ~was & (was + 1);
+		if (__atomic_compare_exchange_n(&taken[word], &was, was | bit, true,
+						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return pool + (word * (size_t)WORD_BITS + (size_t)__builtin_ctzll(bit)) *
+					  BUFFER_BYTES;
+	}
+	return NULL;
 }
 
 void buffers_request(uint8_t **buffer, size_t *size, size_t *max)
 {
-	uint64_t was = __atomic_load_n(&taken, __ATOMIC_RELAXED), bit;
-
-	while (was != UINT64_MAX) {
-		bit = ~was & (was + 1); /* the lowest that is free */
-		if (__atomic_compare_exchange_n(&taken, &was, was | bit, true, __ATOMIC_ACQUIRE,
-						__ATOMIC_RELAXED)) {
-			*buffer = pool + (size_t)__builtin_ctzll(bit) * BUFFER_BYTES;
+	for (uint32_t i = 0; i < BUFFERS / WORD_BITS; i++) {
+		*buffer = take(i);
+		if (*buffer) {
 			*size = BUFFER_BYTES;
 			*max = 0;
 			return;
@@ -123,23 +140,20 @@ static void take_in(uint8_t *buffer, size_t valid)
 
 void buffers_complete(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
 {
-	uint64_t bit = 0;
 	size_t off = (size_t)(buffer - pool);
 
 	(void)context, (void)stream, (void)size;
 	if (!pool || buffer < pool || off > BUFFERS * BUFFER_BYTES || off % BUFFER_BYTES)
 		return; /* not one of ours */
-	if (buffer != discard()) {
-		bit = 1ull << (off / BUFFER_BYTES);
-		if (valid > BUFFER_BYTES)
-			valid = BUFFER_BYTES;
-	}
+	if (buffer != discard() && valid > BUFFER_BYTES)
+		valid = BUFFER_BYTES;
 	__atomic_fetch_add(&agent.inside, 1, __ATOMIC_SEQ_CST);
 	if (valid && __atomic_load_n(&agent.recording, __ATOMIC_SEQ_CST))
 		take_in(buffer, valid);
 	__atomic_fetch_sub(&agent.inside, 1, __ATOMIC_SEQ_CST);
-	if (!bit)
+	if (buffer == discard())
 		return;
 	memset(buffer, 0, valid);
-	__atomic_fetch_and(&taken, ~bit, __ATOMIC_RELEASE);
+	off /= BUFFER_BYTES;
+	__atomic_fetch_and(&taken[off / WORD_BITS], ~(1ull << (off % WORD_BITS)), __ATOMIC_RELEASE);
 }

@@ -305,13 +305,15 @@ def t_dropped_by_cupti():
 
 
 def t_more_threads_than_buffers():
-    """a buffer for each of 100 threads: the discard buffer counts what it swallows"""
-    r = run("threads:100:20 sync", sim="race=64")
+    """a buffer for each of 200 threads; of 400, the discard buffer counts what it swallows"""
+    r = run("threads:200:20 sync", sim="race=64")
+    equal((r.number("discarded"), r.number("read_kernel") + r.number("lost_kernel")), (0, 4000))
+    r = run("threads:400:20 sync", sim="race=64")
     equal(r.out, "errors 0\n")
     check(r.number("discarded") > 0, "discarded")
     # Which kinds it swallowed is not known: kernels complete beside the calls.
     true = {"kernel": len(r.truth["kernel"]), "sync": len(r.truth["sync"]), "call": len(true_calls(r))}
-    equal(true["kernel"], 2000)
+    equal(true["kernel"], 8000)
     got = {kind: r.number("read_" + kind) + r.number("lost_" + kind) for kind in true}
     equal(sum(got.values()) + r.number("discarded"), sum(true.values()))
     for kind, n in got.items():
