@@ -83,6 +83,16 @@ def the_repaired_variant():
 
 
 @case
+def spans_left_out():
+    "--sample: the report says how many spans its figures of the GPU lack"
+    _, later, truth, trace = record([a.QUANT, "--ticks", "300"], "--sample", "10")
+    gpu_truth.check_kernels(later["gpu"], truth)
+    left_out = later["trace"]["skipped"]
+    check(left_out > 200, f"left out: {left_out}")
+    check(f"  spans that the file does not hold: {left_out} " in report(trace), "said so")
+
+
+@case
 def other_tools_get_it():
     "the exports hold each kernel and each copy, with its name"
     _, _, truth, trace = record([a.QUANT, "--ticks", "50"])

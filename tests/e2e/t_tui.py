@@ -72,6 +72,8 @@ class View:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             try:
+                # Under nohup it is ignored, and stays so.
+                signal.signal(signal.SIGHUP, signal.SIG_DFL)
                 # 3 and 4 are the command channel; the pipes may sit on these numbers themselves.
                 a = fcntl.fcntl(to_r, fcntl.F_DUPFD, 50)
                 b = fcntl.fcntl(from_w, fcntl.F_DUPFD, 50)

@@ -9,13 +9,24 @@ static const char *const words[GPU_LOST_N] = {
     "found no room in the ring to qbpf", "were dropped by CUPTI",
     "found the agent without a buffer", "could not be read", "could not be written to the file"};
 
+/* As far as it is known. */
+static uint64_t spans_left_out(const struct analysis *a)
+{
+	return (a->lost == UINT64_MAX ? 0 : a->lost) + (a->skipped == UINT64_MAX ? 0 : a->skipped);
+}
+
 void report__put_gpu(const struct recording *r)
 {
 	const struct trace_info *info = r->a->info;
-	uint64_t sums[GPU_LOST_N] = {0};
+	uint64_t sums[GPU_LOST_N] = {0}, left_out = spans_left_out(r->a);
 
 	if (r->page.s->gpu)
 		page__gpu(&r->page, r->page.s->gpu, r->o->limit);
+	if (r->page.s->gpu && left_out)
+		fprintf(r->page.f,
+			"  spans that the file does not hold: %" PRIu64
+			" (the host was in no traced span then, as far as these figures go)\n",
+			left_out);
 	for (size_t i = 0; i < info->ngpu_losses; i++)
 		if (info->gpu_losses[i].reason < GPU_LOST_N)
 			sums[info->gpu_losses[i].reason] += info->gpu_losses[i].lost;
