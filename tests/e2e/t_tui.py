@@ -72,8 +72,9 @@ class View:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             try:
-                # Under nohup it is ignored, and stays so.
-                signal.signal(signal.SIGHUP, signal.SIG_DFL)
+                # What is ignored by whoever runs the tests (nohup, a shell's background) stays so.
+                for sig in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+                    signal.signal(sig, signal.SIG_DFL)
                 # 3 and 4 are the command channel; the pipes may sit on these numbers themselves.
                 a = fcntl.fcntl(to_r, fcntl.F_DUPFD, 50)
                 b = fcntl.fcntl(from_w, fcntl.F_DUPFD, 50)
