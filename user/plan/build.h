@@ -30,6 +30,8 @@ uint32_t plan__add_span(struct plan *p, const char *name, enum span_kind kind, u
 			const char *object_path);
 /* Copies *s; its index in p->sites is its id - 1. Verdict starts as VERDICT_PENDING. */
 int plan__add_site(struct plan *p, const struct plan_site *s);
+/* The entry of a function, as it is before preflight. */
+struct plan_site plan__entry_of(const struct elf_func *f, uint32_t object);
 const char *path_base(const char *path);
 
 /* select_markers.c, select_funcs.c, select_pairs.c: each appends what one option selects. */

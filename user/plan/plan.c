@@ -229,6 +229,19 @@ uint32_t plan__add_span(struct plan *p, const char *name, enum span_kind kind, u
 	return p->nspans;
 }
 
+struct plan_site plan__entry_of(const struct elf_func *f, uint32_t object)
+{
+	return (struct plan_site){
+	    .object = object,
+	    .role = QBPF_ROLE_ENTRY,
+	    .addr = f->addr,
+	    .found_addr = f->addr,
+	    .off = f->off,
+	    .func_addr = f->addr,
+	    .func_size = f->size,
+	};
+}
+
 int plan__add_site(struct plan *p, const struct plan_site *s)
 {
 	if (grow(&p->sites, p->nsites, &p->cap_sites, sizeof(*p->sites)))

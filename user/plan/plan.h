@@ -5,7 +5,7 @@
  *
  *	plan_select()     objects + globs  -> spans with sites     (select*.c, pairing.c)
  *	plan_preflight()  every site       -> verdict, class, way  (preflight.c)
- *	plan_price()      classes + rates  -> ns                   (price.c)
+ *	plan_span_price() classes + rates -> ns                   (price.c)
  *
  * Span and site ids are indices + 1 into the arrays and never change once given, because
  * BPF maps and cookies hold them; plan_select() on a plan that already has spans (a library

@@ -156,19 +156,11 @@ static bool only_jumps_on(const struct plan_object *o, const struct cuda_call *c
 static int add(struct plan *p, const struct cuda_call *c, uint8_t twin, const struct elf_func *f,
 	       uint32_t object, const char *path)
 {
-	struct plan_site s = {
-	    .object = object,
-	    .role = QBPF_ROLE_ENTRY,
-	    .addr = f->addr,
-	    .found_addr = f->addr,
-	    .off = f->off,
-	    .func_addr = f->addr,
-	    .func_size = f->size,
-	    .cuda = (uint16_t)(c - calls + 1),
-	    .cuda_twin = twin,
-	};
+	struct plan_site s = plan__entry_of(f, object);
 	char name[64];
 
+	s.cuda = (uint16_t)(c - calls + 1);
+	s.cuda_twin = twin;
 	/* Known to -f by the same key: no function has two probes. */
 	if (plan__known(p, "func:%u:%llx", object, (unsigned long long)f->addr))
 		return 0;

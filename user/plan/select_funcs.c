@@ -112,15 +112,7 @@ static int add_func(struct taking *t, const struct elf_func *f, const char *name
 {
 	struct plan *p = t->p;
 	int cuda;
-	struct plan_site s = {
-	    .object = object,
-	    .role = QBPF_ROLE_ENTRY,
-	    .addr = f->addr,
-	    .found_addr = f->addr,
-	    .off = f->off,
-	    .func_addr = f->addr,
-	    .func_size = f->size,
-	};
+	struct plan_site s = plan__entry_of(f, object);
 
 	if (plan__known(p, "func:%u:%llx", object, (unsigned long long)f->addr))
 		return 0;

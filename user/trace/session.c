@@ -494,20 +494,9 @@ const struct plan *session__plan(const struct session *s)
 	return s->plan;
 }
 
-const struct plan_object *session__objects(const struct session *s, size_t *n)
-{
-	*n = s->target->nobjects;
-	return s->target->plan_objects;
-}
-
 const struct target *session__target(const struct session *s)
 {
 	return s->target;
-}
-
-const uint64_t *session__price(const struct session *s)
-{
-	return s->price.ns;
 }
 
 bool session__has_agents(const struct session *s)

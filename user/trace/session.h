@@ -61,9 +61,7 @@ int session__started(struct session *s, struct err *e);
 int session__rescan(struct session *s, struct err *e);
 
 const struct plan *session__plan(const struct session *s);
-const struct plan_object *session__objects(const struct session *s, size_t *n);
 const struct target *session__target(const struct session *s);
-const uint64_t *session__price(const struct session *s); /* PRICE_N entries, 0: unknown */
 /* Warns about each pattern that has matched nothing; returns how many there are. */
 size_t session__warn_unmatched(const struct session *s);
 
