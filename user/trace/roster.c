@@ -14,6 +14,7 @@
 
 struct thread {
 	uint32_t tgid, tid;
+	uint32_t process; /* its index */
 	uint64_t start_ns, end_ns;
 	char name[COMM_MAX];
 };
@@ -21,6 +22,7 @@ struct thread {
 struct process {
 	uint32_t tgid;
 	uint64_t start_ns, end_ns;
+	uint64_t last_ns; /* the latest end of a thread of its */
 	char comm[COMM_MAX];
 	char *exe; /* NULL: unknown */
 };
@@ -198,6 +200,7 @@ int roster__thread(struct roster *r, uint32_t tgid, uint32_t tid, bool first, ui
 	r->threads = p;
 	t = &r->threads[r->nthreads];
 	*t = (struct thread){.tgid = tgid, .tid = tid, .start_ns = start_ns};
+	t->process = table__find(&r->by_tgid, tgid)->index;
 	read_thread_name(t);
 	err = table__put(&r->by_tid, tid, r->nthreads);
 	if (err)
@@ -206,10 +209,28 @@ int roster__thread(struct roster *r, uint32_t tgid, uint32_t tid, bool first, ui
 	return write_thread(r, *index);
 }
 
+/*
+ * A process ends with the last of its threads. The notice of its end may be older than that: of
+ * threads that end at once, any may be the one that finds no other alive.
+ */
+static int note_end(struct roster *r, uint32_t index, uint64_t thread_end_ns)
+{
+	struct process *p = &r->processes[index];
+
+	if (thread_end_ns <= p->last_ns)
+		return 0;
+	p->last_ns = thread_end_ns;
+	if (!p->end_ns || thread_end_ns <= p->end_ns)
+		return 0;
+	p->end_ns = thread_end_ns;
+	return write_process(r, index);
+}
+
 int roster__thread_end(struct roster *r, uint32_t tid, uint64_t end_ns, const char *comm)
 {
 	struct slot *s = table__find(&r->by_tid, tid);
 	struct thread *t;
+	int err;
 
 	if (!s || r->threads[s->index].end_ns)
 		return 0;
@@ -217,7 +238,8 @@ int roster__thread_end(struct roster *r, uint32_t tid, uint64_t end_ns, const ch
 	t->end_ns = end_ns;
 	if (comm)
 		snprintf(t->name, sizeof(t->name), "%s", comm);
-	return write_thread(r, s->index);
+	err = write_thread(r, s->index);
+	return err ? err : note_end(r, t->process, end_ns);
 }
 
 static void read_process(struct process *p)
@@ -262,10 +284,12 @@ int roster__process(struct roster *r, uint32_t tgid, uint64_t seen_ns)
 int roster__process_end(struct roster *r, uint32_t tgid, uint64_t end_ns)
 {
 	struct slot *s = table__find(&r->by_tgid, tgid);
+	struct process *p;
 
 	if (!s || r->processes[s->index].end_ns)
 		return 0;
-	r->processes[s->index].end_ns = end_ns;
+	p = &r->processes[s->index];
+	p->end_ns = end_ns > p->last_ns ? end_ns : p->last_ns;
 	return write_process(r, s->index);
 }
 
@@ -280,14 +304,6 @@ int roster__process_exec(struct roster *r, uint32_t tgid, const char *comm)
 	return write_process(r, s->index);
 }
 
-/* A thread whose end found the ring full ended with its process at the latest. */
-static uint64_t process_end(const struct roster *r, uint32_t tgid)
-{
-	const struct slot *s = table__find(&r->by_tgid, tgid);
-
-	return s ? r->processes[s->index].end_ns : 0;
-}
-
 int roster__finish(struct roster *r)
 {
 	int err = 0;
@@ -298,11 +314,12 @@ int roster__finish(struct roster *r)
 
 		if (t->end_ns)
 			continue;
-		/* Another thread has its tid: it ended before that one was seen. */
+		/* Another thread has its tid: it ended before that one was seen. One whose end
+		 * found the ring full ended with its process at the latest. */
 		if (s && s->index != i)
 			t->end_ns = r->threads[s->index].start_ns;
 		else
-			t->end_ns = process_end(r, t->tgid);
+			t->end_ns = r->processes[t->process].end_ns;
 		if (!t->end_ns)
 			read_thread_name(t);
 		err = write_thread(r, i);
