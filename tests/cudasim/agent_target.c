@@ -14,7 +14,7 @@
  *	tasks:MS	prints how many threads there are: waits at most MS until it is the only one
  *	touch:PATH await:PATH	makes a file, waits until there is one
  *	on		waits until the agent is
- *	flushed		waits until the agent has handed over all that was complete by now
+ *	handed		waits until the agent has handed over all that was complete by now, and the reader has it
  *	incall:NAME	waits until the agent is in that call of CUPTI
  *	rss masks	prints what /proc says: memory, signals the agent's thread blocks
  *	fork:N		N children, one after the other, that end by exit(0)
@@ -287,10 +287,16 @@ static void touch(const char *path)
 	close(fd);
 }
 
-static struct qbpf_ring_head ring_head(void)
+static int open_ring(void)
 {
 	const char *path = getenv("LATE_RING") ? getenv("LATE_RING") : getenv("QBPF_RING");
-	int fd = open(path ? path : "", O_RDONLY | O_CLOEXEC);
+
+	return open(path ? path : "", O_RDONLY | O_CLOEXEC);
+}
+
+static struct qbpf_ring_head ring_head(void)
+{
+	int fd = open_ring();
 	struct qbpf_ring_head h = {0};
 
 	if (fd < 0 || pread(fd, &h, sizeof(h), 0) != sizeof(h))
@@ -327,6 +333,22 @@ static void await_flush(void)
 		heartbeat = ring_head().heartbeat_ns;
 		wait_until(has_beaten, "the agent's next round");
 	}
+}
+
+static int is_read(const char *unused)
+{
+	struct qbpf_ring_head h = ring_head();
+	int fd = open_ring(), all = 1;
+	struct qbpf_ring_lane lane;
+
+	(void)unused;
+	for (uint32_t i = 0; i < h.lanes; i++) {
+		if (pread(fd, &lane, sizeof(lane), h.lanes_off + i * sizeof(lane)) != sizeof(lane))
+			exit(93);
+		all &= lane.written == lane.consumed;
+	}
+	close(fd);
+	return all;
 }
 
 static void late(void)
@@ -456,9 +478,10 @@ static void plain_word(const char *word, const char *arg, long n)
 		wait_until(is_there, arg);
 	else if (!strcmp(word, "on"))
 		wait_until(is_on, "the agent is on");
-	else if (!strcmp(word, "flushed"))
+	else if (!strcmp(word, "handed")) {
 		await_flush();
-	else if (!strcmp(word, "incall"))
+		wait_until(is_read, "the reader has it all");
+	} else if (!strcmp(word, "incall"))
 		wait_until(is_in_call, arg);
 	else if (!strcmp(word, "tasks"))
 		print_tasks(n);

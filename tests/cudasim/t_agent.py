@@ -467,7 +467,7 @@ def t_detach_under_load():
 
 def t_attach_late_and_again():
     """started by dlopen in a running program, stopped, started anew; clock tied by points"""
-    r = run("launch:100 sync late on launch:50 sync flushed stop tasks:60000 launch:10 sync tasks", ["--late"])
+    r = run("launch:100 sync late on launch:50 sync handed stop tasks:60000 launch:10 sync tasks", ["--late"])
     equal(r.out, "late 0\nstop 0\nThreads: 1\nThreads: 1\nerrors 0\n")
     equal((r.status["state"], r.status["reason"], r.status["clock"]), (STATE_OFF, ASKED, "2"))
     equal((r.number("warnings"), r.number("read_kernel")), (WARN_LATE, 50))
@@ -522,7 +522,7 @@ def t_signals():
 
 def t_exec():
     """exec: the new program takes over"""
-    r = run("launch:5 sync flushed exec launch:7 sync flushed exec launch:2 sync")
+    r = run("launch:5 sync handed exec launch:7 sync handed exec launch:2 sync")
     equal((r.code, r.out), (0, "errors 0\n"))
     equal([s["generation"] for s in r.records["start"]], [1, 2, 3])
     equal((r.number("read_kernel"), r.number("warnings")), (14, 0))

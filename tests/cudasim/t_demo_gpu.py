@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The demo of the GPU: the flaw is named with its cost, the repaired program has none and overlaps.
 
-timeout: 240
+timeout: 900
 """
 
 import json
@@ -22,7 +22,7 @@ ran = None
 
 def run(*argv, **env):
     e = {**os.environ, "BUILD": BUILD, "DEMO_TICKS": str(TICKS), **env}
-    return subprocess.run(argv, env=e, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=200)
+    return subprocess.run(argv, env=e, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600)
 
 
 def demo():
