@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The demo of the GPU: the flaw is named with its cost, the repaired program has none and overlaps.
-
-timeout: 900
-"""
+# timeout: 900
+"""The demo of the GPU: the flaw is named with its cost, the repaired program has none and overlaps."""
 
 import json
 import os
