@@ -10,7 +10,7 @@ $(BUILD)/tests/ring_dump: tests/tools/ring_dump.c $(BUILD)/libfile.a
 $(SIM_OUT)/agent_target $(SIM_OUT)/inject_target $(SIM_OUT)/attack_target: $(SIM_OUT)/%: tests/cudasim/%.c $(SIM_LIBS)
 	@mkdir -p $(@D)
 	@echo "  CC    $@"
-	$(Q)$(CC) -isystem $(CUDA_HOME)/include -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -rdynamic \
+	$(Q)$(CC) -isystem $(CUDA_HOME)/include -Iinclude -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -rdynamic \
 		-MMD -MP -MF $@.d $< $(SIM_OUT)/libcudart.so.13 -Wl,-rpath,'$$ORIGIN' \
 		-Wl,-rpath-link,$(SIM_OUT) -ldl -pthread -o $@
 
