@@ -183,6 +183,8 @@ static enum outcome begin(void)
 	if (!exit_known && !atexit(at_exit))
 		exit_known = true;
 	h->on_ns = monotonic_ns();
+	__atomic_store_n(&h->flushed_ns, h->on_ns, __ATOMIC_RELAXED);
+	mark_window(QBPF_RING_NONE, h->on_ns);
 	set_state(QBPF_RING_ON);
 	return ON;
 }
@@ -222,6 +224,8 @@ static enum qbpf_ring_reason rounds(void)
 			CUPTI(cuptiActivityFlushAll, 0);
 			count_dropped();
 			flushed = now;
+			if (!__atomic_load_n(&agent.fatal, __ATOMIC_RELAXED))
+				__atomic_store_n(&h->flushed_ns, now, __ATOMIC_RELAXED);
 		}
 		if (now - marked >= CLOCK_MS * NS_PER_MS) {
 			mark_time();
@@ -237,6 +241,7 @@ static void last_flush(void)
 {
 	struct qbpf_ring_head *h = agent.ring.head;
 
+	mark_window(QBPF_RING_EXIT, monotonic_ns());
 	CUPTI(cuptiActivityFlushAll, FLUSH_FORCED);
 	count_dropped();
 	mark_time();
@@ -255,7 +260,10 @@ static void go_dormant(enum qbpf_ring_reason reason)
 	set_state(QBPF_RING_STOPPING);
 	__atomic_store_n(&agent.deadline_ns, monotonic_ns() + DETACH_MS * NS_PER_MS,
 			 __ATOMIC_RELAXED);
-	if (reason != QBPF_RING_FATAL) { /* else CUPTI is no longer there to ask */
+	if (reason == QBPF_RING_FATAL) { /* CUPTI is no longer there to ask */
+		mark_window(reason, __atomic_load_n(&h->flushed_ns, __ATOMIC_RELAXED));
+	} else {
+		mark_window(reason, monotonic_ns());
 		mark_time();
 		detach();
 	}

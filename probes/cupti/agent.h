@@ -95,6 +95,8 @@ void count_dropped(void);
 /* clock.c */
 uint64_t clock_for_cupti(void);
 void mark_time(void);
+/* Records are complete from ns on, or (end) only until then. */
+void mark_window(enum qbpf_ring_reason end, uint64_t ns);
 
 /* detach.c: takes everything back. */
 void on_callback(void *context, int domain, uint32_t cbid, const void *data);

@@ -132,7 +132,7 @@ static void put_kernels(const struct page *p, const struct gpu_summary *g, size_
 	put_left(p, g->nkernels, n, "kernels");
 	fputs(
 	    "(means: delay from the launch's begin to the kernel's start; launch: the host's call; "
-	    "first: the first one in a process, not in launch)\n",
+	    "first: the first one in a process, not in launch; '-' where the agent came later)\n",
 	    p->f);
 }
 
@@ -269,6 +269,9 @@ static void put_spans(const struct page *p, const struct gpu_summary *g, size_t 
 	}
 	write_grid(p, &c);
 	put_left(p, g->nspans, n, "spans");
+	if (g->launches[GPU_IN_NO_SPAN])
+		fprintf(p->f, "(%" PRIu64 " launches were in spans, %" PRIu64 " in none)\n",
+			g->launches[GPU_IN_SPAN], g->launches[GPU_IN_NO_SPAN]);
 	fputs("(mean = own + in launches + in waits; GPU busy: what it asked for ran meanwhile, "
 	      "GPU after: when it had ended)\n",
 	      p->f);
@@ -293,9 +296,32 @@ static void put_line(const struct page *p, uint64_t n, const char *what)
 		fprintf(p->f, "  %s: %" PRIu64 "\n", what, n);
 }
 
+static void put_ends(const struct page *p, const struct gpu_summary *g)
+{
+	char at[UNIT_TEXT];
+
+	for (size_t i = 0; i < g->nagents; i++) {
+		const struct gpu_agent *a = &g->agents[i];
+		bool after = a->to_ns > g->probes_from_ns;
+
+		if (a->end != QBPF_RING_FATAL && a->end != QBPF_RING_SUDDEN)
+			continue;
+		fprintf(p->f, "nothing of the GPU is known of process %" PRIu32 " %s%s%s: %s\n",
+			a->tgid, after ? "after " : "",
+			after ? unit__time(at, a->to_ns - g->probes_from_ns) : "since the start",
+			after ? " of tracing" : "",
+			a->end == QBPF_RING_FATAL ? "CUPTI reported a fatal error"
+						  : "it ended suddenly");
+	}
+}
+
 static void put_outside(const struct page *p, const struct gpu_summary *g)
 {
 	char a[UNIT_TEXT], b[UNIT_TEXT];
+	bool outside = g->launches[GPU_BEFORE_PROBES] || g->launches[GPU_AFTER_PROBES];
+
+	for (int i = 0; i < GPU_OUTSIDE; i++)
+		outside |= g->outside[i] > 0;
 
 	if (g->clock_change_ns)
 		fprintf(p->f,
@@ -310,9 +336,15 @@ static void put_outside(const struct page *p, const struct gpu_summary *g)
 		fprintf(p->f, " (converted from CUPTI's clock to within %s)",
 			unit__time(b, g->convert_error_ns));
 	fputc('\n', p->f);
-	if (g->untimed || g->late || g->waiting || g->dropped || g->overflow ||
+	put_ends(p, g);
+	if (outside || g->untimed || g->late || g->waiting || g->dropped || g->overflow ||
 	    g->unknown_records || g->missing[GPU_NO_CALL] || g->missing[GPU_NO_ACTIVITY])
 		fputs("not in all of these figures:\n", p->f);
+	put_line(p, g->launches[GPU_BEFORE_PROBES], "launches before the probes were armed");
+	put_line(p, g->launches[GPU_AFTER_PROBES], "launches after the probes were let go");
+	put_line(p, g->outside[GPU_BEFORE_AGENT], "spans before the agent was at work");
+	put_line(p, g->outside[GPU_AFTER_AGENT], "spans after the agent was at work");
+	put_line(p, g->outside[GPU_PARTLY], "spans that the agent saw a part of");
 	put_line(p, g->untimed, "activities whose times cannot be");
 	put_line(p, g->missing[GPU_NO_CALL], "activities without the API call that asked for them");
 	put_line(
