@@ -130,7 +130,7 @@ def is_dead(pid):
 
 
 def child_of(q):
-    """The program of `qbpf run`."""
+    """The only child of its first thread: of `qbpf run`, the program."""
     return int(open(f"/proc/{q.p.pid}/task/{q.p.pid}/children").read().split()[0])
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 300
+# timeout: 900
 """The time in which the agent records and the time in which spans are seen are not the same. What lies in one of
 them only is in no figure that puts both together, and is counted: held + outside is all, in the
 summary and in the report of the recording."""
@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 
 import agent_session as a
 import gpu_truth
@@ -63,15 +62,16 @@ def same(live, later):
 def in_the_middle_of_a_life():
     "attached to a strategy that runs, and let go of it while it runs"
     trace, log = a.fresh(".qbpf"), a.fresh(".csv")
-    with Workload([a.QUANT, "--seconds", "100", "--rate", "500", "--wait"], env=a.env(log)) as w:
+    with Workload([a.QUANT, "--seconds", "600", "--rate", "500", "--wait"], env=a.env(log)) as w:
         w.go()
-        a.until("it is warm", lambda: os.path.exists(log) and a.truth(log).get("kernels", 0) > 100)
+        ran = a.Grower(log)
+        ran.await_more("kernel", 101)
         with Qbpf("attach", "-p", w.pid, "--cuda", "agent", "--json", "-o", trace) as q:
             q.wait_err("CUDA agent: on")
             q.wait_ready()
-            time.sleep(1.5)
+            ran.await_more("kernel", 1000)
             live = summary(q.stop())
-        time.sleep(0.2)
+        ran.await_more("kernel", 20)
         w.p.send_signal(signal.SIGTERM)
         w.finish()
     later, text, truth = json.loads(report(trace, "--json")), report(trace), launches_of(gpu_truth.read(log))
@@ -148,12 +148,12 @@ def cupti_gives_up():
 def killed():
     "SIGKILL of the target: what the agent had not handed over is not taken for nothing"
     trace, log = a.fresh(".qbpf"), a.fresh(".csv")
-    with Workload([a.QUANT, "--seconds", "100", "--rate", "500", "--wait"], env=a.env(log)) as w:
+    with Workload([a.QUANT, "--seconds", "600", "--rate", "500", "--wait"], env=a.env(log)) as w:
         with Qbpf("attach", "-p", w.pid, "--cuda", "agent", "--json", "-o", trace) as q:
             q.wait_err("CUDA agent: on")
             q.wait_ready()
             w.go()
-            time.sleep(1)
+            a.Grower(log).await_more("kernel", 1000)
             w.p.send_signal(signal.SIGKILL)
             w.p.wait()
             live = summary(q.finish())

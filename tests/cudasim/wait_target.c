@@ -4,7 +4,7 @@
  *
  * A limit of 0 or more: nothing comes, and the call has to return as it does when the limit is over. A
  * limit of -1: there is none, and another process sends something every 30 ms. "write" instead of a
- * limit: it writes 1 MB into a pipe that is emptied after 3 s.
+ * limit: it writes 1 MB into a pipe that its child empties when SIGUSR2 comes to it.
  *
  * Says "ready", and ends when its stdin does: `count rounds N`, `count disturbed N` for what returned
  * something else than it should, `count early N` for waits that were too short, `count late_us N` for how much longer
@@ -554,7 +554,7 @@ static void run(const struct call *c)
 	printf("count rounds %lu\ncount early %lu\ncount late_us %ld\n", rounds, early, (long)late);
 }
 
-/* Into a pipe that another process does not empty for a while. */
+/* Into a pipe that another process does not empty before it is told. */
 static void run_write(void)
 {
 	int p[2];
@@ -565,7 +565,7 @@ static void run_write(void)
 	if (!fork()) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(p[1]);
-		sleep(3);
+		sigwaitinfo(&usr2, NULL);
 		while (read(p[0], buf, sizeof(buf)) > 0)
 			;
 		_exit(0);
