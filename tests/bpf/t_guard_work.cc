@@ -319,6 +319,8 @@ int work_backtrace()
 static int fork_status;
 static bool in_child;
 int guard_fixed[2] = {-1, -1};
+/* Written again, as it is, by both processes: then the guard may write there too. */
+static void *volatile *touched;
 
 static noinline void fork_and_throw()
 {
@@ -326,6 +328,8 @@ static noinline void fork_and_throw()
 	pid_t pid = fork();
 
 	in_child = !pid;
+	if (touched)
+		*touched = *touched;
 	if (guard_fixed[0] >= 0 && read(guard_fixed[0], &c, 1) != 1)
 		_exit(98);
 	if (pid > 0)
@@ -336,6 +340,8 @@ static noinline void fork_and_throw()
 /* Traced: both processes throw through it, the child through a frame that it inherited. */
 noinline void guard_near(int)
 {
+	/* Where it returns to; what fork() itself writes may lie on the next page. */
+	touched = static_cast<void *volatile *>(__builtin_frame_address(0)) + 1;
 	fork_and_throw();
 	keep();
 }
@@ -347,6 +353,7 @@ noinline void guard_far(int i)
 
 	if (i < 0)
 		return;
+	touched = nullptr;
 	pad[0] = i;
 	pad[sizeof(pad) - 1] = i;
 	if (i)
