@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 300
 """qbpf check and qbpf diff: figures against the tests' own reading of the trace, every exit code,
 JUnit by Python's XML parser, comparisons of what is alike and what is not, and bad input."""
 

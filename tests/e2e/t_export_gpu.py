@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 600
 """qbpf export of what a GPU did, read back by a reader of each format and compared with a reader of the
 records, for made-up recordings; and with what the simulator did, for recordings by the agent."""
 
