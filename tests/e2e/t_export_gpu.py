@@ -126,7 +126,7 @@ def simulated(sim, *options):
     dump = [o[1:] for o in options if o.startswith("@")]
     argv = [DUMP, "--record", path, *dump, AGENT, log, "--", QUANT, "--kernel-ns", "40000",
             *[o for o in options if not o.startswith("@")]]
-    p = subprocess.run(argv, env=dict(os.environ, CUDASIM_TRUTH=truth, CUDASIM=sim), capture_output=True, timeout=100)
+    p = subprocess.run(argv, env=dict(os.environ, CUDASIM_TRUTH=truth, CUDASIM=sim), capture_output=True, timeout=600)
     equal(p.returncode, 0, f"status of {argv}: {p.stderr}")
     rows = list(csv.DictReader(open(truth)))
     n = lambda r, k: int(r[k] or 0)  # noqa: E731
