@@ -59,13 +59,13 @@ def waits(calls, times):
 @case
 def limits_that_would_begin_again():
     "a wait of 1 s in each call whose limit a stop begins again, attached to again and again: none is longer"
-    waits(LIMITED, 4)
+    waits(LIMITED, 3)
 
 
 @case
 def limits_that_stay():
     "a wait of 1 s in each call that goes on, attached to again and again: the same, and what is slept is unchanged"
-    waits(EXACT, 4)
+    waits(EXACT, 3)
 
 
 @case
