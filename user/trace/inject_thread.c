@@ -263,7 +263,7 @@ static void hurry(bool on)
 static void put_rest_back(pid_t tid, const struct wait *w)
 {
 	struct user_regs_struct r;
-	uint8_t now[sizeof(w->was)];
+	uint8_t now[sizeof(w->was)] = {0};
 	struct iovec local = {.iov_base = now, .iov_len = sizeof(now)};
 	struct iovec remote = {.iov_base = (void *)(uintptr_t)w->rest, .iov_len = sizeof(now)};
 
