@@ -340,7 +340,7 @@ static void t_fork_remedied(void **state)
 	probe_function(&h, guard_far, 1);
 	assert_int_equal(write(h.go[1], "x", 1), 1);
 	while (!forked)
-		assert_true(ring_buffer__poll(rb, 10000) > 0);
+		assert_true(ring_buffer__poll(rb, 60000) > 0);
 	n = read_open(&h, f, 16);
 	assert_int_equal(n, 4);
 	for (size_t i = 0; i < n; i++) {
