@@ -240,11 +240,12 @@ static enum qbpf_ring_reason rounds(void)
 static void last_flush(void)
 {
 	struct qbpf_ring_head *h = agent.ring.head;
+	uint64_t now = monotonic_ns();
 
-	mark_window(QBPF_RING_EXIT, monotonic_ns());
 	CUPTI(cuptiActivityFlushAll, FLUSH_FORCED);
 	count_dropped();
 	mark_time();
+	mark_window(QBPF_RING_EXIT, now);
 	publish();
 	h->reason = QBPF_RING_EXIT;
 	h->off_ns = monotonic_ns();
@@ -256,6 +257,7 @@ static void last_flush(void)
 static void go_dormant(enum qbpf_ring_reason reason)
 {
 	struct qbpf_ring_head *h = agent.ring.head;
+	uint64_t now = monotonic_ns();
 
 	set_state(QBPF_RING_STOPPING);
 	__atomic_store_n(&agent.deadline_ns, monotonic_ns() + DETACH_MS * NS_PER_MS,
@@ -263,9 +265,9 @@ static void go_dormant(enum qbpf_ring_reason reason)
 	if (reason == QBPF_RING_FATAL) { /* CUPTI is no longer there to ask */
 		mark_window(reason, __atomic_load_n(&h->flushed_ns, __ATOMIC_RELAXED));
 	} else {
-		mark_window(reason, monotonic_ns());
 		mark_time();
 		detach();
+		mark_window(reason, now); /* else, in a call that hangs, it is not handed over */
 	}
 	publish();
 	h->reason = reason;

@@ -48,7 +48,7 @@ struct source {
 	struct said last, said[SAID_MAX];
 	unsigned nsaid, again;
 	struct ring_status seen; /* by the thread, when it last looked */
-	bool gone;		 /* and that one's end was told */
+	bool over;		 /* and of that one no more is to come */
 	bool second;		 /* QBPF_RING_WARN_SECOND */
 	unsigned sudden;	 /* programs that were gone before they could hand over */
 	bool second_told, sudden_told;
@@ -69,14 +69,19 @@ struct agents {
 
 /* --- the thread --------------------------------------------------------------------------------- */
 
-/* It was at work when it was last seen, and can no longer be: what it had not handed over is lost. */
-static void tell_gone(struct agents *a, struct source *s)
+/* It has not said itself that it ended, and will not: what it had not handed over is lost. */
+static void tell_over(struct agents *a, struct source *s, enum qbpf_ring_reason why)
 {
-	if (s->gone || s->records.ended == s->seen.generation)
+	if (s->over)
 		return;
-	s->gone = true;
-	s->sudden++;
-	gpu_source__gone(&s->records, &s->seen, gpu_feed__queue(a->feed));
+	s->over = true;
+	s->sudden += why == QBPF_RING_SUDDEN;
+	gpu_source__over(&s->records, &s->seen, why, gpu_feed__queue(a->feed));
+}
+
+static bool said_so(const struct source *s)
+{
+	return s->records.ended == s->seen.generation;
 }
 
 static bool has_died(const struct source *s, const struct ring_status *st, uint64_t now)
@@ -97,13 +102,13 @@ static void look_at_state(struct agents *a, struct source *s, const struct ring_
 	s->second = second;
 	s->was_on |= st->on_ns != 0;
 	if (st->generation != s->seen.generation) {
-		if (s->seen.state == QBPF_RING_ON)
-			tell_gone(a, s);
-		s->gone = false;
+		if (s->seen.state == QBPF_RING_ON && !said_so(s))
+			tell_over(a, s, QBPF_RING_SUDDEN);
+		s->over = false;
 	}
 	s->seen = *st;
-	if (has_died(s, st, now))
-		tell_gone(a, s);
+	if (has_died(s, st, now) && !said_so(s))
+		tell_over(a, s, QBPF_RING_SUDDEN);
 	if (same)
 		return;
 	if (write(a->statefd, &one, sizeof(one)) < 0)
@@ -495,12 +500,15 @@ static void tell_left_behind(struct agents *a, struct source *s)
 
 	ring_reader__status(s->ring, &st);
 	s->seen = st;
-	if (st.state == QBPF_RING_STOPPING || (st.state == QBPF_RING_ON && st.in_call_ns))
+	if (said_so(s))
+		return;
+	if (st.state == QBPF_RING_STOPPING || (st.state == QBPF_RING_ON && st.in_call_ns)) {
+		tell_over(a, s, QBPF_RING_ASKED);
 		log_warn("the CUDA agent is still leaving%s%s: it goes on by itself, and records "
 			 "nothing",
 			 st.in_call[0] ? ", in " : "", st.in_call);
-	else if (st.state == QBPF_RING_ON) {
-		tell_gone(a, s);
+	} else if (st.state == QBPF_RING_ON) {
+		tell_over(a, s, QBPF_RING_SUDDEN);
 		log_warn("the target ended so suddenly that the CUDA agent could not hand over the "
 			 "last records");
 	}

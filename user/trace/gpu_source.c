@@ -117,14 +117,15 @@ bool gpu_source__poll(struct gpu_source *s, struct gpu_names *names, struct gpu_
 	return gpu_queue__is_full(q) || ring_reader__poll(s->ring, on_record, &p);
 }
 
-void gpu_source__gone(struct gpu_source *s, const struct ring_status *st, struct gpu_queue *q)
+void gpu_source__over(struct gpu_source *s, const struct ring_status *st, enum qbpf_ring_reason why,
+		      struct gpu_queue *q)
 {
 	struct qbpf_ring_window r = {
 	    .type = QBPF_RING_WINDOW,
 	    .size = sizeof(r),
 	    .generation = st->generation,
 	    .tgid = s->ns ? ns_threads__tgid(s->ns) : st->tgid,
-	    .end = QBPF_RING_SUDDEN,
+	    .end = why,
 	    .monotonic_ns = st->flushed_ns,
 	};
 
