@@ -99,6 +99,25 @@ def the_only_thread_is_busy():
 
 
 @case
+def the_only_thread_shares_its_cpu():
+    "a strategy of one thread, with no CPU but that which qbpf has, too: it never runs while qbpf looks"
+    cpu = min(os.sched_getaffinity(0))
+
+    def there():
+        os.sched_setaffinity(0, {cpu})
+
+    log = a.fresh(".csv")
+    with Workload([a.QUANT, "--seconds", "600", "--rate", "300", "--wait"], env=a.env(log), preexec_fn=there) as w:
+        w.go()
+        a.Grower(log).await_more("kernel", 20)
+        for _ in range(5):
+            _, err = once(w.pid, preexec_fn=there)
+            check(LINE.search(err), err)
+        w.p.send_signal(signal.SIGTERM)
+        w.finish()
+
+
+@case
 def two_hundred_threads():
     "200 threads: one is chosen, the others are not stopped"
     with target("idle:200", "cuda") as w:

@@ -14,6 +14,8 @@
 #define THREADS_MAX 512
 #define FRESH_NS    4000000 /* a wait may become longer by that, and what a stop takes */
 #define STOPS_MAX   2	    /* of one thread in such a wait */
+/* On a CPU, since it was seen running first: to find in the kernel that a wait is over takes less. */
+#define AWAKE_NS 200000
 
 /* Less is better. */
 enum rank { DRIVERS_WAIT, TIMED_WAIT, ANY_WAIT, RUNNING, LIMITED_WAIT, NONE };
@@ -25,6 +27,8 @@ struct seen {
 	uint64_t
 	    ran_ns;	/* how long it had had a CPU then, as far as the kernel has added that up */
 	uint64_t turns; /* and how often; 0: not known */
+	/* Of one that runs: how long it had had a CPU, and how often it had slept, when that was seen first. */
+	uint64_t awake_ns, sleeps;
 	unsigned int stops; /* in waits whose limit began again */
 	bool listed;
 };
@@ -87,6 +91,39 @@ static enum rank rank_of(pid_t pid, pid_t tid, struct wait *w)
 	}
 }
 
+/* UINT64_MAX: not known. */
+static uint64_t sleeps_of(const char *dir)
+{
+	static const char name[] = "\nvoluntary_ctxt_switches:";
+	uint64_t n = UINT64_MAX;
+	char *text = NULL, *at;
+	size_t len;
+
+	if (proc_state__read_file(dir, "status", &text, &len))
+		return n;
+	at = strstr(text, name);
+	if (at)
+		n = strtoull(at + sizeof(name) - 1, NULL, 10);
+	free(text);
+	return n;
+}
+
+/*
+ * A thread that shares its CPU, with qbpf if with no one else, is never seen twice in one turn. It has to have
+ * been awake for a while: without a sleep since it was first seen running.
+ */
+static bool is_awake(struct seen *s, const char *dir)
+{
+	uint64_t sleeps = sleeps_of(dir);
+
+	if (s->sleeps != sleeps || sleeps == UINT64_MAX) {
+		s->sleeps = sleeps;
+		s->awake_ns = s->ran_ns;
+		return false;
+	}
+	return s->ran_ns >= s->awake_ns + AWAKE_NS;
+}
+
 /*
  * Is it sure that what it is in now is not older than the look before? One that waits has had a CPU since
  * then. One that is running had its turn then already: its last wait is over.
@@ -108,7 +145,7 @@ static bool look(struct inject_pick *p, struct seen *s)
 	if (!turns || !s->turns)
 		return false;
 	if (s->rank == RUNNING)
-		return s->turns == turns && s->ran_ns != ran_ns;
+		return (s->turns == turns && s->ran_ns != ran_ns) || is_awake(s, dir);
 	return s->turns != turns || s->ran_ns != ran_ns;
 }
 
@@ -214,11 +251,6 @@ size_t inject_pick__count(const struct inject_pick *p, bool watched)
 const struct picked *inject_pick__get(const struct inject_pick *p, bool watched, size_t i)
 {
 	return &p->order[i + (watched ? p->ordered - p->watched : 0)]->is;
-}
-
-bool inject_pick__has_limit(const struct inject_pick *p)
-{
-	return p->watched && p->order[p->ordered - 1]->rank == LIMITED_WAIT;
 }
 
 const char *inject_pick__why(struct inject_pick *p)

@@ -5,7 +5,8 @@
  * A thread whose wait ends when it would have ended anyway may be stopped at any time. One whose limit
  * would begin again may be stopped where its wait has just begun: it is looked at every ms, and one that
  * has had a CPU between two looks and waits now has begun since the first of them. One that is running
- * is watched, too: it may just have been woken, and have to find in the kernel still that its time is over.
+ * is watched, too: it may just have been woken, and have to find in the kernel still that its time is over. It
+ * may be stopped when it has been on a CPU for two looks, or for longer than that takes without a sleep.
  *
  * Not seen is that a thread was woken within a wait, found nothing, and waits on.
  */
@@ -42,9 +43,6 @@ bool inject_pick__is_ready(struct inject_pick *p, pid_t tid, struct picked *out)
 
 /* It was stopped in a wait whose limit has begun again for that: not too often. */
 void inject_pick__was_stopped(struct inject_pick *p, pid_t tid);
-
-/* Does a thread wait with a limit, so that it is worth while to watch on? */
-bool inject_pick__has_limit(const struct inject_pick *p);
 
 /* Why none is had, by one of those that are not; NULL: there is none. */
 const char *inject_pick__why(struct inject_pick *p);

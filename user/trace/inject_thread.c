@@ -35,7 +35,7 @@
 #define ROUND_NS     20000000ull
 #define TRIES_ROUND  16
 #define WATCHED	     4
-#define WATCH_NS     5000000000ull /* where there are waits with a limit */
+#define WATCH_NS     5000000000ull /* where there are threads to be watched */
 #define STOP_WAIT_NS 3000000000ull /* it goes on as long as it does not stop */
 
 #ifndef PTRACE_GET_RSEQ_CONFIGURATION
@@ -396,7 +396,7 @@ static int search(struct search *a)
 	int err = 1;
 
 	for (size_t round = 0;
-	     round < ROUNDS || (inject_pick__has_limit(a->pick) && now_ns() < until); round++) {
+	     round < ROUNDS || (inject_pick__count(a->pick, true) && now_ns() < until); round++) {
 		inject_pick__list(a->pick);
 		err = try_at_once(a, round);
 		if (err > 0)
