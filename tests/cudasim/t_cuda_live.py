@@ -103,14 +103,13 @@ def intervals():
     with Qbpf("run", "--cuda", "agent", "-i", "0.5", f"--json={out}", "--", a.QUANT, "--seconds", "600", "--rate",
               "200", env=a.env(log)) as q:  # fmt: skip
         q.wait_ready()
-        a.until("figures come while it runs", lambda: sum(x["gpu"]["activities"] > 50 for x in with_gpu(out)) >= 6)
+        a.until("figures come while it runs", lambda: sum(kernels(x["gpu"]) > 50 for x in with_gpu(out)) >= 4)
         os.kill(a.child_of(q), signal.SIGTERM)
         q.finish()
     lines = documents(out)
     got = [(x["gpu"]["activities"], kernels(x["gpu"]), x["gpu"].get("waiting", 0)) for x in with_gpu(out)]
     equal(got, sorted(got, key=lambda x: x[:2]), "they grow")
     check(all(k[0] >= k[1] + k[2] for k in got), f"what waits is in no figure yet: {got}")
-    check(sum(k[1] > 50 for k in got[:-1]) > 1, f"figures come while it runs: {got}")
     truth = gpu_truth.read(log)
     gpu_truth.check_all(lines[-1]["gpu"], truth)
     ticks = {s["name"]: s for s in lines[-1]["gpu"]["spans"]}["strategy:tick"]
