@@ -175,7 +175,7 @@ class Check:
         check(f"{name}: the program's own spans", records.compare(rows, 0))
         check(f"{name}: clock", self.clock(held["gpu"]["clock_error_ns"] or 0))
         cold = next((k for k in held["gpu"]["kernels"] if k.get("symbol") == "k_cold"), None)
-        check(f"{name}: the first launch apart from the others", self.first_launch(said, cold))
+        check(f"{name}: the first launch apart from the others", self.first_launch(said, cold, attached=bool(without)))
 
     def figures(self, name, said, gpu, without):
         lost = gpu.get("dropped", 0) + sum(loss["lost"] for loss in gpu.get("losses", []))
@@ -199,11 +199,13 @@ class Check:
         self.tally.check(f"{name}: losses", (lost == 0 and alone == 0, f"{lost} records lost, {alone} without a call"))
         self.tally.check(f"{name}: times", (gpu["untimed"] == 0, f"{gpu['untimed']} that cannot be"))
 
-    def first_launch(self, said, cold):
+    def first_launch(self, said, cold, attached):
+        """Of a process that had used CUDA before, it is the first one that was seen."""
         if not cold:
             return False, "the kernel is not in the report"
-        first, seen = cold["first_launch_ns"], said.host["cold_launch"][0]
-        ok = cold["first_launches"] == 1 and cold["launch"]["count"] == len(said.host["warm_launch"])
+        count, ns = ("first_seen", "first_seen_ns") if attached else ("first_launches", "first_launch_ns")
+        first, seen = cold.get(ns, 0), said.host["cold_launch"][0]
+        ok = cold.get(count) == 1 and cold["launch"]["count"] == len(said.host["warm_launch"])
         ok = ok and 0 < first <= seen + records.TICK_NS
         return ok, f"{first} ns of {seen} seen by the program; the other {cold['launch']['count']}: {cold['launch']['p50_ns']} ns"
 

@@ -109,6 +109,7 @@ static void dump_small(const struct qbpf_ring_record *rec)
 	const struct qbpf_ring_clock_point *p = (const void *)rec;
 	const struct qbpf_ring_dropped *d = (const void *)rec;
 	const struct qbpf_ring_start *b = (const void *)rec;
+	const struct qbpf_ring_window *w = (const void *)rec;
 
 	switch (rec->type) {
 	case QBPF_RING_SYNC:
@@ -154,8 +155,12 @@ static void dump_small(const struct qbpf_ring_record *rec)
 		fprintf(out, "start generation=%u tgid=%u clock=%u\n", b->generation, b->tgid,
 			b->clock);
 		break;
+	case QBPF_RING_WINDOW:
+		fprintf(out, "window generation=%u tgid=%u end=%u flags=%u monotonic=%" PRIu64 "\n",
+			w->generation, w->tgid, w->end, w->flags, w->monotonic_ns);
+		break;
 	default:
-		fprintf(out, "type-%u\n", rec->type);
+		fprintf(out, "type-%u size=%u\n", rec->type, rec->size);
 	}
 }
 
