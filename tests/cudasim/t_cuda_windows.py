@@ -91,7 +91,9 @@ def in_the_middle_of_a_life():
         if begin == probes["from_ns"]:
             equal(seen, both, f"launches while both were there: {launches}")
             equal(outside, {}, "ticks outside")
-            equal(launches["in_spans"], tick["launches"], "launches in spans")
+            # A tick may be open at either end when the span in it, where all launches are, is not.
+            equal(launches["in_spans"], row(gpu, "gpu:submit")["launches"], "launches in spans")
+            check(tick["launches"] <= launches["in_spans"] <= tick["launches"] + 4, f"in ticks: {tick}, {launches}")
         check(launches["in_no_span"] <= 4, f"in no span: {launches}")
         check(both > 200 and len(truth) > both + 100, f"launches: {both} of {len(truth)}")
         for k in gpu["kernels"]:
