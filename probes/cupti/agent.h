@@ -30,8 +30,9 @@ struct agent {
 	 * clears `recording` waits for the count before it unmaps the ring. */
 	uint32_t recording;
 	uint32_t inside;
-	uint32_t held;	/* this process is the ring's producer */
-	uint32_t fatal; /* CUPTI said that it gave up */
+	uint32_t completed; /* buffers so far */
+	uint32_t held;	    /* this process is the ring's producer */
+	uint32_t fatal;	    /* CUPTI said that it gave up */
 	uint64_t callbacks;
 };
 

@@ -64,6 +64,10 @@ static __thread unsigned int writing;
 
 static void give_back(struct buffer *b)
 {
+	struct timespec ts = {.tv_nsec = (long)sim_config()->complete_ns};
+
+	if (ts.tv_nsec)
+		nanosleep(&ts, NULL);
 	complete(NULL, 0, b->p, b->size, b->used);
 	free(b);
 }

@@ -56,6 +56,6 @@ def files(pid):
 
 
 def nothing_left(pid, before):
-    until(f"no thread is left behind: {threads(pid)}", lambda: threads(pid) == before[0])
-    until(f"no file is left open: {files(pid)} {before[1]}", lambda: files(pid) == before[1])
+    until(f"no thread is left behind: {threads(pid)}", lambda: threads(pid) == before[0], 120)
+    until(f"no file is left open: {files(pid)} {before[1]}", lambda: files(pid) == before[1], 120)
     equal(areas(pid), 0, "memfds mapped")

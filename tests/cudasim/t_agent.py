@@ -603,6 +603,15 @@ def t_exits():
     equal((r.code, r.number("read_kernel")), (3, 300))
 
 
+def t_slow_buffers():
+    """the exit waits as long as buffers come: none of 40 is lost that take a second and a half"""
+    r = run("launch:1 handed threads:40:5 sync", ["--flush-ms", "10000"], "threads=1,complete_ns=40000000")
+    equal((r.code, r.out), (0, "errors 0\n"))
+    equal((r.status["state"], r.status["reason"]), (STATE_OFF, EXIT))
+    compare(r)
+    check(r.seconds > 1.2, f"{r.seconds} s for 40 buffers")
+
+
 def rss(text):
     return [int(line.split()[1]) for line in text.splitlines() if line.startswith("VmRSS")]
 

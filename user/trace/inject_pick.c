@@ -56,7 +56,7 @@ void inject_pick__free(struct inject_pick *p)
 static enum rank rank_of(pid_t pid, pid_t tid, struct wait *w)
 {
 	char dir[64], *text = NULL, *p, state;
-	bool drivers;
+	bool drivers, running;
 	size_t len;
 
 	memset(w, 0, sizeof(*w));
@@ -71,12 +71,11 @@ static enum rank rank_of(pid_t pid, pid_t tid, struct wait *w)
 		return RUNNING;
 	if (state != 'S' || proc_state__read_file(dir, "syscall", &text, &len))
 		return NONE;
-	if (strncmp(text, "running", 7)) /* else it has just been woken */
+	running = !strncmp(text, "running", 7); /* it has just been woken */
+	if (!running)
 		wait__read(pid, tid, text, w);
-	else
-		state = 'R';
 	free(text);
-	if (state == 'R')
+	if (running)
 		return RUNNING;
 	switch (w->kind) {
 	case WAIT_EXACT:

@@ -263,7 +263,7 @@ static void hurry(bool on)
 static void put_rest_back(pid_t tid, const struct wait *w)
 {
 	struct user_regs_struct r;
-	uint8_t now[sizeof(w->was)];
+	uint8_t now[sizeof(w->was)] = {0};
 	struct iovec local = {.iov_base = now, .iov_len = sizeof(now)};
 	struct iovec remote = {.iov_base = (void *)(uintptr_t)w->rest, .iov_len = sizeof(now)};
 
@@ -405,10 +405,11 @@ static int search(struct search *a)
 			return err;
 	}
 	why = a->why.text[0] ? a->why.text : inject_pick__why(a->pick);
-	return err_set(a->e, -EAGAIN,
-		       "no thread of process %d was found at a safe point: %s; start it by qbpf "
-		       "run --cuda agent",
-		       a->site->pid, why ? why : "none waits or runs");
+	return err_set(
+	    a->e, -EAGAIN,
+	    "no thread of process %d was found at a safe point: %s; try again, or start it "
+	    "by qbpf run --cuda agent",
+	    a->site->pid, why ? why : "none waits or runs");
 }
 
 int inject_thread__send(const struct inject_site *s, struct inject_stack *st, bool all,

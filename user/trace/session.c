@@ -400,7 +400,8 @@ int session__arm(struct session *s, struct err *e)
 		gpu_feed__probes(agents__feed(s->o.agents), s->start_ns, GPU_UNKNOWN);
 	session__armed(s, &sites);
 	log_dbg("armed %zu sites in %.1f ms", sites, (s->start_ns - t0) / 1e6);
-	return err;
+	/* What was opened since the target was looked at, and before the linker was hooked. */
+	return err ? err : session__rescan(s, e);
 }
 
 int session__rescan(struct session *s, struct err *e)
