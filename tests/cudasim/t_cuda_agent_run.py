@@ -114,8 +114,13 @@ def no_agent_is_installed():
     check("QBPF_AGENT=/nowhere/agent.so: No such file" in err, err)
     _, err, _ = run([a.QUANT, "--ticks", "5"], code=1, QBPF_AGENT="/etc/passwd")
     check("QBPF_AGENT=/etc/passwd: no ELF file" in err, err)
-    doc, err, _ = run([a.QUANT, "--ticks", "5"], mode="auto", QBPF_AGENT="/nowhere/agent.so")
-    by_uprobes(doc, err, "QBPF_AGENT=/nowhere/agent.so: No such file")
+    _, err, _ = run([a.QUANT, "--ticks", "5"], code=1, QBPF_AGENT="/bin/true")
+    check("QBPF_AGENT=/bin/true: it is not qbpf's CUDA agent" in err, err)
+    for named, why in (("/nowhere/agent.so", "No such file"), ("/bin/true", "it is not qbpf's CUDA agent")):
+        doc, err, _ = run([a.QUANT, "--ticks", "5"], mode="auto", QBPF_AGENT=named)
+        by_uprobes(doc, err, f"QBPF_AGENT={named}: {why}")
+        doc, err, _ = run(["/bin/true"], mode="auto", QBPF_AGENT=named)
+        check("CUDA" not in err and named + ":" not in err, f"a program without CUDA: {err}")
 
 
 HERE_ON = "CUDA's calls are seen by uprobes from here on, and nothing of the GPU: CUDA agent: "
