@@ -77,6 +77,22 @@ def a_program_without_cuda():
 
 
 @case
+def an_agent_that_never_came():
+    "--cuda auto: CUDA is mapped, and nobody loads the agent: one line, in the document too; none without CUDA"
+    words = "CUDA agent: not loaded, though libcud"
+    never = [a.TARGET, "sleep:1"]
+    for options in [], ["-o", a.fresh(".qbpf")], ["-f", "main"]:
+        doc, err, _ = run(never, *options, mode="auto")
+        equal(err.count(words), 1, err)
+        equal(sum(words in n for n in doc["probes"]["notes"]), 1, doc["probes"])
+    _, err, _ = run(never, code=1)
+    check(words not in err and "has not initialised CUDA" in err, f"an error where it was asked for: {err}")
+    for argv, mode in ([a.TARGET, "launch:3"], "auto"), (["/bin/true"], "auto"), (never, "off"), (never, "uprobe"):
+        doc, err, _ = run(argv, mode=mode)
+        check(words not in err and words not in str(doc), f"{argv} {mode}: {err}")
+
+
+@case
 def what_cupti_refuses():
     "errors 39, 35, 15, 999: one line with the remedy; exit 1 only where the agent was required"
     for code, words in ((39, "another profiler holds CUPTI"), (35, "NVreg_RestrictProfilingToAdminUsers"),

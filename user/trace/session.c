@@ -426,6 +426,8 @@ int session__rescan(struct session *s, struct err *e)
 
 void session__stop_counting(struct session *s)
 {
+	char line[SESSION_LINE];
+
 	/* First, so that no call of the API is without the span that it was in. */
 	if (s->o.agents && s->stream && !s->end_ns)
 		agents__stop(s->o.agents);
@@ -437,6 +439,8 @@ void session__stop_counting(struct session *s)
 	session__stop_recording(s);
 	if (s->o.agents && s->stream)
 		gpu_feed__finish(agents__feed(s->o.agents));
+	if (session__agent_missing(s, line, sizeof(line)))
+		log_warn("%s", line);
 }
 
 bool session__disarms_slowly(const struct session *s)
