@@ -487,7 +487,7 @@ def the_help_tells_of_maxima_after_a_reset():
     v.key("r")
     v.command("step")
     v.key("2")
-    v.shows(r"strategy:tick +1000 ")
+    v.shows(r"strategy:tick +1000 +40\.0ms")
     check(row(v, "strategy:tick")[3:6:2] == ["-", "-"], "min and max are not known", v)
     v.key("?")
     v.shows(r"After a reset a node's min and max are -")

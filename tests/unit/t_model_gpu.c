@@ -444,6 +444,42 @@ static void t_places(void **state)
 	gpu_summary__put(s);
 }
 
+/* Whose a device is: by the ring's START record, unless the ring went from one process to another. */
+static void t_processes(void **state)
+{
+	static const uint32_t tgids[] = {71, 72, 73, 74}, rings[] = {0, 1, 2, 2};
+	struct gpu_summary *s;
+	struct gpu *g = begin(0);
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		list.ring = rings[i];
+		gr__start(&list, QBPF_RING_CLOCK_MONOTONIC, 1000 * i + 1);
+		list.items[list.n - 1].rec.start.tgid = tgids[i];
+		gr__call(&list, LAUNCH, 1 + i, 1000 * i + 100, 1000 * i + 200);
+		gr__kernel(&list, SIGNAL, 1 + i, 1000 * i + 300, 1000 * i + 400);
+	}
+	assert_int_equal(gpu__process(g, 71, "old"), 0);
+	assert_int_equal(gpu__process(g, 71, "first"), 0);
+	assert_int_equal(gpu__process(g, 73, "third"), 0);
+	put_all(g);
+	assert_int_equal(gpu__finish(g), 0);
+	s = gpu__summary(g);
+	gpu__free(g);
+	assert_non_null(s);
+	assert_int_equal(s->ndevices, 3);
+	assert_true(gpu_summary__shared(s));
+	assert_int_equal(s->devices[0].tgid, 71);
+	assert_string_equal(s->devices[0].comm, "first");
+	assert_int_equal(s->devices[1].tgid, 72);
+	assert_null(s->devices[1].comm);
+	assert_int_equal(s->devices[2].tgid, 0);
+	assert_null(s->devices[2].comm);
+	assert_int_equal(s->streams[0].tgid, 71);
+	assert_int_equal(s->streams[1].tgid, 72);
+	gpu_summary__put(s);
+}
+
 static void t_untimed(void **state)
 {
 	const uint64_t ms = 1000000, far = 1ull << 62;
@@ -1131,6 +1167,7 @@ int main(void)
 	    cmocka_unit_test_setup(t_again, reset),
 	    cmocka_unit_test_setup(t_graph, reset),
 	    cmocka_unit_test_setup(t_places, reset),
+	    cmocka_unit_test_setup(t_processes, reset),
 	    cmocka_unit_test_setup(t_untimed, reset),
 	    cmocka_unit_test_setup(t_causality, reset),
 	    cmocka_unit_test_setup(t_drift, reset),

@@ -41,7 +41,7 @@ static struct gpu_stream stream_rows[] = {
     {.context = 1, .stream = 7, .kernels = 1000, .kernel_ns = 123456789, .delay = FIGURE},
     {.context = 1, .stream = 17, .kernels = 1000, .kernel_ns = 123456789, .delay = FIGURE},
     {.context = 1, .stream = 18, .null = true, .copies = 7, .copy_ns = 55555},
-    {.device = 1, .context = 2, .stream = 7, .kernels = 1, .kernel_ns = 1},
+    {.ring = 1, .tgid = 1234567, .context = 2, .stream = 7, .kernels = 1, .kernel_ns = 1},
 };
 static struct gpu_copy copy_rows[] = {
     {.direction = GPU_TO_DEVICE, .time = FIGURE, .bytes = 1ull << 33, .bytes_per_s = 1ull << 34},
@@ -58,7 +58,7 @@ static struct gpu_device device_rows[] = {
      .to_ns = 1000000000,
      .idle = idle_rows,
      .nidle = CALLS},
-    {.device = 1, .name = (char *)"NVIDIA H200", .activities = 5, .to_ns = 1000000000},
+    {.ring = 1, .tgid = 1234567, .comm = (char *)"strategy", .name = (char *)"NVIDIA H200", .activities = 5, .to_ns = 1000000000},
 };
 static struct gpu_advice advice_rows[] = {
     {.kind = GPU_ADVICE_SYNC_COPY,

@@ -295,6 +295,7 @@ static bool put_devices(struct gpu_summary *s, const struct gpu *g)
 
 		*d = (struct gpu_device){.ring = r->ring,
 					 .device = r->device,
+					 .tgid = gpu_process__of(g, r->ring),
 					 .sms = r->about.sms,
 					 .capability_major = r->about.capability_major,
 					 .capability_minor = r->about.capability_minor,
@@ -313,6 +314,7 @@ static bool put_devices(struct gpu_summary *s, const struct gpu *g)
 					 .error_high_ns = r->error_high_ns,
 					 .early = r->early};
 		d->name = copy_text(name_of(g, r->about.name), &failed);
+		d->comm = copy_text(gpu_process__comm(g, d->tgid), &failed);
 		failed |= put_idle(d, r, g);
 		note_error(s, r);
 	}
@@ -361,6 +363,7 @@ static bool put_streams(struct gpu_summary *s, const struct gpu *g)
 		s->streams[s->nstreams++] =
 		    (struct gpu_stream){.ring = r->ring,
 					.generation = r->generation,
+					.tgid = gpu_process__of(g, r->ring),
 					.device = r->device,
 					.context = r->context,
 					.stream = r->stream,
@@ -468,6 +471,14 @@ struct gpu_summary *gpu__summary(const struct gpu *g)
 	return NULL;
 }
 
+bool gpu_summary__shared(const struct gpu_summary *s)
+{
+	for (size_t i = 1; i < s->ndevices; i++)
+		if (s->devices[i].ring != s->devices[0].ring)
+			return true;
+	return false;
+}
+
 struct gpu_summary *gpu_summary__get(struct gpu_summary *s)
 {
 	if (s)
@@ -488,6 +499,7 @@ void gpu_summary__put(struct gpu_summary *s)
 			free(s->devices[i].idle[k].name);
 		free(s->devices[i].idle);
 		free(s->devices[i].name);
+		free(s->devices[i].comm);
 	}
 	for (size_t i = 0; i < s->ncalls; i++)
 		free(s->calls[i].name);

@@ -194,16 +194,13 @@ static void put_streams(const struct page *p, const struct gpu_summary *g, size_
 	static const unsigned char spare[] = {6, 9, 8, 7, 5, 4, 3};
 	struct columns c = OPEN_GRID(headings, spare);
 	size_t n = rows_of(g->nstreams, most);
-	char text[96];
+	char text[GPU_STREAM_TEXT];
 
 	for (size_t i = 0; c.g && i < n; i++) {
 		const struct gpu_stream *s = &g->streams[i];
 
 		c.at = 0;
-		snprintf(text, sizeof(text),
-			 "GPU %" PRIu32 " context %" PRIu32 " stream %" PRIu32 "%s", s->device,
-			 s->context, s->stream, s->null ? " (default)" : "");
-		put(&c, text);
+		put(&c, gpu_stream__text(g, s, text));
 		put_count(&c, s->kernels);
 		put_time(&c, s->kernel_ns);
 		put_count(&c, s->copies + s->sets);
