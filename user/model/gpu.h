@@ -326,6 +326,10 @@ bool gpu_summary__shared(const struct gpu_summary *s);
 /* Nothing of a GPU came. */
 bool gpu__empty(const struct gpu *g);
 
+/* What is new in `now` since `then`, of the same model, which is no later: greatest, least and percentiles
+ * of what there was before are GPU_UNKNOWN where nothing tells them. NULL: no memory. */
+struct gpu_summary *gpu_summary__since(const struct gpu_summary *now,
+				       const struct gpu_summary *then);
 struct gpu_summary *gpu_summary__get(struct gpu_summary *s); /* one more owner; NULL is legal */
 void gpu_summary__put(struct gpu_summary *s);
 

@@ -14,6 +14,7 @@
  *	gpu_rows.c	what there are sums of
  *	gpu_sums.c	sums by name
  *	gpu_summary.c	what is told
+ *	gpu_since.c	the same since an earlier one
  *	gpu_advice.c	what to make of it
  *	gpu_windows.c	a visitor: what was in some windows of time
  */
@@ -318,6 +319,9 @@ bool gpu_join__expects(const struct gpu_api *c);
 
 /* gpu_advice.c: fills s->advice. */
 int gpu_advice__make(struct gpu_summary *s);
+/* gpu_summary.c: sorts all rows, and makes the advice. */
+int gpu_summary__finish(struct gpu_summary *s);
+void gpu_copy__rate(struct gpu_copy *c);
 void gpu_name__classify(struct gpu_name *n);
 
 static inline uint64_t gpu_thread_key(uint32_t tgid, uint32_t tid)

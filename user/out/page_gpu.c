@@ -213,7 +213,10 @@ static void put_streams(const struct page *p, const struct gpu_summary *g, size_
 			     ? (double)s->queue_ns / (double)(s->to_ns - s->from_ns)
 			     : 0);
 		put(&c, text);
-		put_count(&c, s->queue_max);
+		if (s->queue_max == GPU_UNKNOWN)
+			put(&c, "-");
+		else
+			put_count(&c, s->queue_max);
 	}
 	write_table(p, &c);
 	put_left(p, g->nstreams, n, "streams");
