@@ -58,7 +58,12 @@ static struct gpu_device device_rows[] = {
      .to_ns = 1000000000,
      .idle = idle_rows,
      .nidle = CALLS},
-    {.ring = 1, .tgid = 1234567, .comm = (char *)"strategy", .name = (char *)"NVIDIA H200", .activities = 5, .to_ns = 1000000000},
+    {.ring = 1,
+     .tgid = 1234567,
+     .comm = (char *)"strategy",
+     .name = (char *)"NVIDIA H200",
+     .activities = 5,
+     .to_ns = 1000000000},
 };
 static struct gpu_advice advice_rows[] = {
     {.kind = GPU_ADVICE_SYNC_COPY,

@@ -26,12 +26,12 @@ int gpu__process(struct gpu *g, uint32_t tgid, const char *comm)
 	copy = strdup(comm);
 	if (!copy)
 		return -ENOMEM;
-	if (p) {
-		free(p->comm);
-		p->comm = copy;
-		return 0;
+	if (!p) {
+		p = &g->processes[g->nprocesses++];
+		*p = (struct gpu_process){.tgid = tgid};
 	}
-	g->processes[g->nprocesses++] = (struct gpu_process){tgid, copy};
+	free(p->comm);
+	p->comm = copy;
 	return 0;
 }
 
