@@ -82,6 +82,7 @@ enum qbpf_ring_type {
 	QBPF_RING_CLOCK = 11,
 	QBPF_RING_DROPPED = 12,
 	QBPF_RING_START = 13,
+	QBPF_RING_WINDOW = 14,
 };
 
 enum qbpf_ring_state {
@@ -100,6 +101,7 @@ enum qbpf_ring_reason {
 	QBPF_RING_READER_GONE = 2, /* the reader's lock is no longer there */
 	QBPF_RING_EXIT = 3,	   /* the process called exit() or returned from main */
 	QBPF_RING_FATAL = 4,	   /* CUPTI reported that it gave up */
+	QBPF_RING_SUDDEN = 5,	   /* the process is gone: said by the reader, in a WINDOW record */
 };
 
 /* Why the producer refused, or what went wrong: what remedy there is, is for the reader to say. */
@@ -202,8 +204,9 @@ struct qbpf_ring_head {
 	uint32_t buffers_out;  /* held by CUPTI now */
 	uint32_t holder;       /* tgid of the process that is the producer; 0: the place is free */
 	uint32_t pad1;
+	uint64_t flushed_ns; /* what was done by then has been handed over; 0: nothing yet */
 
-	unsigned char reserved[3104];
+	unsigned char reserved[3096];
 };
 
 struct qbpf_ring_lane {
@@ -409,6 +412,21 @@ struct qbpf_ring_start {
 	uint64_t monotonic_ns;
 };
 
+/* Bits of a window's flags. */
+#define QBPF_RING_FROM_START 1u /* a beginning: the process had not used CUDA before */
+
+/* From here on a producer's records are complete, or they are no longer. */
+struct qbpf_ring_window {
+	uint16_t type;
+	uint16_t size;
+	uint32_t generation;
+	uint32_t tgid;
+	uint32_t end; /* enum qbpf_ring_reason: it ends, for that reason; 0: it begins */
+	uint32_t flags;
+	uint32_t pad;
+	uint64_t monotonic_ns;
+};
+
 /* --- checks -------------------------------------------------------------------------------------*/
 
 #if defined(__cplusplus)
@@ -427,7 +445,8 @@ __QBPF_RING_OFF(qbpf_ring_head, in_call, 240);
 __QBPF_RING_OFF(qbpf_ring_head, cupti_path, 400);
 __QBPF_RING_OFF(qbpf_ring_head, lost, 656);
 __QBPF_RING_OFF(qbpf_ring_head, lost_strings, 912);
-__QBPF_RING_OFF(qbpf_ring_head, reserved, 992);
+__QBPF_RING_OFF(qbpf_ring_head, flushed_ns, 992);
+__QBPF_RING_OFF(qbpf_ring_head, reserved, 1000);
 __QBPF_RING_SIZE(qbpf_ring_lane, 192);
 __QBPF_RING_OFF(qbpf_ring_lane, written, 64);
 __QBPF_RING_OFF(qbpf_ring_lane, consumed, 128);
@@ -446,6 +465,7 @@ __QBPF_RING_SIZE(qbpf_ring_stream, 24);
 __QBPF_RING_SIZE(qbpf_ring_clock_point, 32);
 __QBPF_RING_SIZE(qbpf_ring_dropped, 24);
 __QBPF_RING_SIZE(qbpf_ring_start, 24);
+__QBPF_RING_SIZE(qbpf_ring_window, 32);
 
 /* --- the producer's side ------------------------------------------------------------------------*/
 

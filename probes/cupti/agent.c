@@ -12,9 +12,10 @@
  *
  * LIFE. One thread of its own, with all signals blocked, looks every 100 ms whether the reader still
  * holds its lock, flushes, and writes a clock point each second. It is also the thread that
- * detaches. At the process's exit it flushes once more, and the exit waits for that no longer than
- * EXIT_WAIT_MS. A forked child has no such thread and is silent: pthread_atfork. When all is over
- * the library stays mapped, because CUPTI may still return a buffer, and does nothing.
+ * detaches. At the process's exit it flushes once more, and the exit waits for that as long as buffers
+ * come: EXIT_WAIT_MS for the next one, EXIT_MAX_MS in all. A forked child has no such thread and is
+ * silent: pthread_atfork. When all is over the library stays mapped, because CUPTI may still return a
+ * buffer, and does nothing.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -34,6 +35,8 @@
 
 #define CLOCK_MS      1000u
 #define EXIT_WAIT_MS  500u
+#define EXIT_MAX_MS   5000u
+#define EXIT_LOOK_MS  20u
 #define DETACH_MS     2000u /* buffers that come later than that are ignored */
 #define QUIET_WAIT_MS 1000u
 #define STACK_BYTES   ((size_t)4 << 20)
@@ -180,6 +183,8 @@ static enum outcome begin(void)
 	if (!exit_known && !atexit(at_exit))
 		exit_known = true;
 	h->on_ns = monotonic_ns();
+	__atomic_store_n(&h->flushed_ns, h->on_ns, __ATOMIC_RELAXED);
+	mark_window(QBPF_RING_NONE, h->on_ns);
 	set_state(QBPF_RING_ON);
 	return ON;
 }
@@ -219,6 +224,8 @@ static enum qbpf_ring_reason rounds(void)
 			CUPTI(cuptiActivityFlushAll, 0);
 			count_dropped();
 			flushed = now;
+			if (!__atomic_load_n(&agent.fatal, __ATOMIC_RELAXED))
+				__atomic_store_n(&h->flushed_ns, now, __ATOMIC_RELAXED);
 		}
 		if (now - marked >= CLOCK_MS * NS_PER_MS) {
 			mark_time();
@@ -233,10 +240,12 @@ static enum qbpf_ring_reason rounds(void)
 static void last_flush(void)
 {
 	struct qbpf_ring_head *h = agent.ring.head;
+	uint64_t now = monotonic_ns();
 
 	CUPTI(cuptiActivityFlushAll, FLUSH_FORCED);
 	count_dropped();
 	mark_time();
+	mark_window(QBPF_RING_EXIT, now);
 	publish();
 	h->reason = QBPF_RING_EXIT;
 	h->off_ns = monotonic_ns();
@@ -248,13 +257,17 @@ static void last_flush(void)
 static void go_dormant(enum qbpf_ring_reason reason)
 {
 	struct qbpf_ring_head *h = agent.ring.head;
+	uint64_t now = monotonic_ns();
 
 	set_state(QBPF_RING_STOPPING);
 	__atomic_store_n(&agent.deadline_ns, monotonic_ns() + DETACH_MS * NS_PER_MS,
 			 __ATOMIC_RELAXED);
-	if (reason != QBPF_RING_FATAL) { /* else CUPTI is no longer there to ask */
+	if (reason == QBPF_RING_FATAL) { /* CUPTI is no longer there to ask */
+		mark_window(reason, __atomic_load_n(&h->flushed_ns, __ATOMIC_RELAXED));
+	} else {
 		mark_time();
 		detach();
+		mark_window(reason, now); /* else, in a call that hangs, it is not handed over */
 	}
 	publish();
 	h->reason = reason;
@@ -411,16 +424,24 @@ static bool wake(uint32_t *flag)
 	return awake;
 }
 
+/* A call that hangs brings no buffer; on a busy machine, or with many buffers, they take their time. */
 static void at_exit(void)
 {
-	uint64_t until = monotonic_ns() + EXIT_WAIT_MS * NS_PER_MS, now;
+	uint64_t begin = monotonic_ns(), last = begin, now = begin;
+	uint32_t seen = 0, n;
 
 	if (getpid() != own_pid || !wake(&exit_wanted))
 		return;
 	while (!__atomic_load_n(&exit_done, __ATOMIC_ACQUIRE) &&
 	       __atomic_load_n(&agent.recording, __ATOMIC_RELAXED) &&
-	       (now = monotonic_ns()) < until)
-		nap(&exit_done, 0, (until - now) / NS_PER_MS + 1);
+	       now - last < EXIT_WAIT_MS * NS_PER_MS && now - begin < EXIT_MAX_MS * NS_PER_MS) {
+		nap(&exit_done, 0, EXIT_LOOK_MS);
+		now = monotonic_ns();
+		n = __atomic_load_n(&agent.completed, __ATOMIC_RELAXED);
+		if (n != seen)
+			last = now;
+		seen = n;
+	}
 }
 
 int InitializeInjection(void)

@@ -30,8 +30,9 @@ struct agent {
 	 * clears `recording` waits for the count before it unmaps the ring. */
 	uint32_t recording;
 	uint32_t inside;
-	uint32_t held;	/* this process is the ring's producer */
-	uint32_t fatal; /* CUPTI said that it gave up */
+	uint32_t completed; /* buffers so far */
+	uint32_t held;	    /* this process is the ring's producer */
+	uint32_t fatal;	    /* CUPTI said that it gave up */
 	uint64_t callbacks;
 };
 
@@ -94,6 +95,8 @@ void count_dropped(void);
 /* clock.c */
 uint64_t clock_for_cupti(void);
 void mark_time(void);
+/* Records are complete from ns on, or (end) only until then. */
+void mark_window(enum qbpf_ring_reason end, uint64_t ns);
 
 /* detach.c: takes everything back. */
 void on_callback(void *context, int domain, uint32_t cbid, const void *data);

@@ -150,6 +150,7 @@ void buffers_complete(void *context, uint32_t stream, uint8_t *buffer, size_t si
 	__atomic_fetch_add(&agent.inside, 1, __ATOMIC_SEQ_CST);
 	if (valid && __atomic_load_n(&agent.recording, __ATOMIC_SEQ_CST))
 		take_in(buffer, valid);
+	__atomic_fetch_add(&agent.completed, 1, __ATOMIC_RELAXED);
 	__atomic_fetch_sub(&agent.inside, 1, __ATOMIC_SEQ_CST);
 	if (buffer == discard())
 		return;

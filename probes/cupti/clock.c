@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The clock of the records. Where the agent is the first to call CUPTI it gives it CLOCK_MONOTONIC;
- * otherwise records have CUPTI's clock, and points on both tie one to the other.
+ * otherwise records have CUPTI's clock, and points on both tie one to the other. And the time in which
+ * the records are complete.
  */
 #include <time.h>
 
@@ -59,5 +60,20 @@ void mark_time(void)
 
 	qbpf_ring_claim(&agent.ring, thread_id(), 0, &w);
 	clock_point(&w);
+	qbpf_ring_release(&w);
+}
+
+void mark_window(enum qbpf_ring_reason end, uint64_t ns)
+{
+	struct qbpf_ring_window r = {.type = QBPF_RING_WINDOW, .size = sizeof(r)};
+	struct qbpf_ring_writer w;
+
+	r.generation = agent.ring.head->generation;
+	r.tgid = agent.ring.head->tgid;
+	r.end = end;
+	r.flags = end == QBPF_RING_NONE && agent.first_in ? QBPF_RING_FROM_START : 0;
+	r.monotonic_ns = ns;
+	qbpf_ring_claim(&agent.ring, thread_id(), 0, &w);
+	qbpf_ring_put(&w, &r);
 	qbpf_ring_release(&w);
 }

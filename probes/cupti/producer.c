@@ -109,7 +109,7 @@ bool become_producer(void)
 	h->fault_code = h->kind_fault = 0;
 	h->kinds = h->kinds_refused = h->on_ns = h->off_ns = 0;
 	h->rival[0] = h->fault_call[0] = h->in_call[0] = 0;
-	h->in_call_ns = 0;
+	h->in_call_ns = h->flushed_ns = 0;
 	h->warnings &= QBPF_RING_WARN_SECOND;
 	__atomic_fetch_and(&h->command, ~(uint32_t)QBPF_RING_WAKE, __ATOMIC_RELAXED);
 	h->threads = 1;

@@ -15,6 +15,7 @@
 
 #include "harness.h"
 #include "t_guard_work.h"
+#include "task_state.h"
 
 static const char *const unwinders[] = {"_Unwind_RaiseException", "_Unwind_ForcedUnwind",
 					"_Unwind_Resume", "_Unwind_Resume_or_Rethrow"};
@@ -340,7 +341,7 @@ static void t_fork_remedied(void **state)
 	probe_function(&h, guard_far, 1);
 	assert_int_equal(write(h.go[1], "x", 1), 1);
 	while (!forked)
-		assert_true(ring_buffer__poll(rb, 10000) > 0);
+		assert_true(ring_buffer__poll(rb, 120000) > 0);
 	n = read_open(&h, f, 16);
 	assert_int_equal(n, 4);
 	for (size_t i = 0; i < n; i++) {
@@ -407,7 +408,7 @@ static int leave_in_flight(void **state, bool in_order)
 	while (read_open(&h, f, 4) < 2)
 		usleep(1000);
 	/* The second frame is open a moment before its return address has been replaced. */
-	usleep(100000);
+	await_sleep(h.child, h.child);
 	if (in_order)
 		leave_in_order(&h);
 	else

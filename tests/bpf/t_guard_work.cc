@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Everything that unwinds: see t_guard.c, which traces it. */
 #include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <stdexcept>
 #include <thread>
@@ -333,7 +334,11 @@ static noinline void fork_and_throw()
 	throw std::runtime_error("forked");
 }
 
-/* Traced: both processes throw through it, the child through a frame that it inherited. */
+/*
+ * Traced: both processes throw through it, the child through a frame that it inherited. Their calls after
+ * the fork make the page of that frame writable again, if it is the one that they have their own on: fork_one()
+ * is therefore called from the middle of a page.
+ */
 noinline void guard_near(int)
 {
 	fork_and_throw();
@@ -370,12 +375,21 @@ static noinline int fork_one(void (*f)(int), int arg)
 	return !caught || fork_status;
 }
 
+static noinline int fork_mid_page()
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+	volatile char *pad = (volatile char *)__builtin_alloca((here & 4095) + 2048);
+
+	pad[0] = 0;
+	return fork_one(guard_near, 0);
+}
+
 int work_fork_throw()
 {
 	int bad = 0;
 
 	for (int i = 0; i < 20; i++)
-		bad += fork_one(guard_near, 0);
+		bad += fork_mid_page();
 	return bad;
 }
 

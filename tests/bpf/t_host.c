@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * timeout: 300
- *
  * What host.c asks the kernel against what the kernel then does, and the price of a hit: that
  * it is measured in both ways of arming and leaves nothing in the session's maps.
  */

@@ -162,6 +162,40 @@ static void t_ids_used_again(void **state)
 	assert_int_equal(info->threads[2].end_ns, 80);
 }
 
+/* What was begun first ends last, and the notice of a fork may come after the child's spans. */
+static void t_begins_before_what_is_known(void **state)
+{
+	struct told *t = *state;
+	const struct trace_info *info;
+	uint32_t index;
+
+	thread(t, TID, 20);
+	assert_int_equal(roster__thread(t->r, TGID, TID, false, 15, &index), 0);
+	assert_int_equal(index, 0);
+	assert_int_equal(roster__process(t->r, TGID, 10), 0);
+	assert_int_equal(roster__process(t->r, TGID, 12), 0);
+	thread(t, TID + 1, 30);
+	info = read_back(t);
+	assert_int_equal(info->nprocesses, 1);
+	assert_int_equal(info->processes[0].start_ns, 10);
+	assert_int_equal(info->threads[0].start_ns, 15);
+	assert_int_equal(info->threads[1].start_ns, 30);
+}
+
+/* The same without the notice: no thread begins before its process. */
+static void t_begins_with_its_thread(void **state)
+{
+	struct told *t = *state;
+	const struct trace_info *info;
+	uint32_t index;
+
+	thread(t, TID, 20);
+	assert_int_equal(roster__thread(t->r, TGID, TID, false, 15, &index), 0);
+	info = read_back(t);
+	assert_int_equal(info->threads[0].start_ns, 15);
+	assert_int_equal(info->processes[0].start_ns, 15);
+}
+
 /* What goes on has no end, though some of its threads ended. */
 static void t_goes_on(void **state)
 {
@@ -182,8 +216,13 @@ static void t_goes_on(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    CASE(t_ends_after_the_notice), CASE(t_ends_before_the_notice), CASE(t_lost_end),
-	    CASE(t_ids_used_again),	   CASE(t_goes_on),
+	    CASE(t_ends_after_the_notice),
+	    CASE(t_ends_before_the_notice),
+	    CASE(t_lost_end),
+	    CASE(t_ids_used_again),
+	    CASE(t_begins_before_what_is_known),
+	    CASE(t_begins_with_its_thread),
+	    CASE(t_goes_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,7 @@
 
 #include <cmocka.h>
 
+#include "task_state.h"
 #include "trace/stop.h"
 
 #define STOPS 50
@@ -28,6 +29,7 @@
 struct told {
 	_Atomic unsigned returns[2], interrupted[2], handled;
 	_Atomic bool ready[2];
+	pid_t tid[2];
 };
 
 static struct told *told;
@@ -53,6 +55,7 @@ static void *wait_epoll(void *arg)
 
 	(void)arg;
 	epoll_ctl(fd, EPOLL_CTL_ADD, wake, &ev);
+	told->tid[0] = gettid();
 	told->ready[0] = true;
 	do {
 		n = epoll_wait(fd, &ev, 1, -1);
@@ -64,12 +67,13 @@ static void *wait_epoll(void *arg)
 /* With a time-out a socket's read does not restart. */
 static void *wait_read(void *arg)
 {
-	struct timeval limit = {.tv_sec = 60};
+	struct timeval limit = {.tv_sec = 600};
 	const int *pair = arg;
 	ssize_t n;
 	char c;
 
 	setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	told->tid[1] = gettid();
 	told->ready[1] = true;
 	do {
 		n = read(pair[0], &c, 1);
@@ -107,11 +111,13 @@ static void pause_ms(unsigned ms)
 	nanosleep(&ts, NULL);
 }
 
-static void await_threads(void)
+/* Until both are in the call that they wait in: they sleep nowhere else. */
+static void await_threads(pid_t pid)
 {
 	while (!told->ready[0] || !told->ready[1])
 		pause_ms(1);
-	pause_ms(50); /* the call follows */
+	for (int i = 0; i < 2; i++)
+		await_sleep(pid, told->tid[i]);
 }
 
 static void end_child(pid_t pid)
@@ -135,7 +141,7 @@ static void waits_go_on(void **state)
 	struct err e;
 
 	(void)state;
-	await_threads();
+	await_threads(pid);
 	for (int i = 0; i < STOPS; i++) {
 		assert_int_equal(stopped__new(pid, &s, &e), 0);
 		stopped__free(s);
@@ -158,19 +164,17 @@ static void signals_still_interrupt(void **state)
 	struct err e;
 
 	(void)state;
-	await_threads();
+	await_threads(pid);
 	for (unsigned i = 1; i <= 10; i++) {
 		assert_int_equal(stopped__new(pid, &s, &e), 0);
 		assert_return_code(kill(pid, SIGUSR1), errno);
 		stopped__free(s);
-		for (int k = 0; told->handled < i && k < 5000; k++)
+		while (told->handled < i)
 			pause_ms(1);
 		assert_int_equal(told->handled, i);
-		pause_ms(5);
+		await_threads(pid);
 	}
 	/* The first thread that may takes it: each is in a call that ends with EINTR. */
-	for (int k = 0; told->interrupted[0] + told->interrupted[1] < 10 && k < 1000; k++)
-		pause_ms(1);
 	assert_in_range(told->interrupted[0] + told->interrupted[1], 10, 20);
 	end_child(pid);
 }

@@ -2,6 +2,10 @@
 /*
  * --slow: the whole trees of slow spans reach the ring and nothing else does; nested and recursive
  * watched spans, histories that overflow, spans that are slow before they end or never end.
+ *
+ * What is meant to be fast is slow all the same when its thread does not get to run. So a workload
+ * looks at the clock around such parts, and a run in which one was not fast is repeated: every other
+ * one has exact counts.
  */
 #include <pthread.h>
 #include <time.h>
@@ -16,6 +20,30 @@ static uint64_t unit_ns(void)
 
 #define LIMIT_NS (5 * unit_ns())
 #define NAP_NS	 (6 * unit_ns())
+
+#define DELAYED 98 /* a workload's exit code */
+#define TRIES	50
+
+static bool delayed;
+
+static uint64_t clock_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+/* What was begun then is over, and was to be faster than that. */
+static void was_fast(uint64_t start_ns, uint64_t limit_ns)
+{
+	delayed |= clock_ns() - start_ns >= limit_ns;
+}
+
+static int outcome(void)
+{
+	return delayed ? DELAYED : 0;
+}
 
 static void nap(void)
 {
@@ -33,19 +61,47 @@ static void watch(struct harness *h, uint32_t span, uint64_t min_ns)
 			 0);
 }
 
-static void run(struct harness *h, void **state, int (*work)(void), bool watch_x, bool watch_y,
-		struct records *l)
+struct how {
+	int (*work)(void);
+	uint64_t x_ns, y_ns; /* limits; 0: not watched */
+	uint32_t sample;
+};
+
+static void prepare(struct harness *h, void **state, const struct how *how)
 {
 	stream_start(h, state, 1 << 20);
 	h->skel->rodata->cfg_slow = true;
+	h->skel->rodata->cfg_sample = how->sample;
 	harness_load(h);
-	if (watch_x)
-		watch(h, X, LIMIT_NS);
-	if (watch_y)
-		watch(h, Y, LIMIT_NS);
-	child_prepare(h, work);
+	if (how->x_ns)
+		watch(h, X, how->x_ns);
+	if (how->y_ns)
+		watch(h, Y, how->y_ns);
+	child_prepare(h, how->work);
 	probe_all(h);
-	assert_int_equal(child_run(h), 0);
+}
+
+/* True: the run was for nothing, and everything is put away. */
+static bool was_delayed(struct harness *h, int status, int try)
+{
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != DELAYED)
+		return false;
+	if (try == TRIES)
+		fail_msg("%d runs in which something short took %llu ms", TRIES,
+			 (unsigned long long)(LIMIT_NS / 1000000));
+	harness_close(h);
+	return true;
+}
+
+static void run(struct harness *h, void **state, const struct how *how, struct records *l)
+{
+	int status, try = 0;
+
+	do {
+		prepare(h, state, how);
+		status = child_run(h);
+	} while (was_delayed(h, status, ++try));
+	assert_int_equal(status, 0);
 	read_ring(h, l);
 	assert_ordered(l);
 }
@@ -76,19 +132,25 @@ static void assert_spans(const struct records *l, const char *want)
 static int work_simple(void)
 {
 	for (int i = 0; i < 5; i++) {
+		bool slow = i == 1 || i == 3;
+		uint64_t start_ns;
+
 		func();
 		mark();
+		start_ns = clock_ns();
 		begin_x();
 		func();
 		mark();
 		begin_y();
 		func();
-		if (i == 1 || i == 3)
+		if (slow)
 			nap();
 		end_y();
 		end_x();
+		if (!slow)
+			was_fast(start_ns, LIMIT_NS);
 	}
-	return 0;
+	return outcome();
 }
 
 static void t_simple(void **state)
@@ -96,7 +158,7 @@ static void t_simple(void **state)
 	struct records l = {0};
 	struct harness h;
 
-	run(&h, state, work_simple, true, false, &l);
+	run(&h, state, &(struct how){.work = work_simple, .x_ns = LIMIT_NS}, &l);
 	assert_spans(&l, "FIFYXFIFYX");
 	assert_int_equal(stream_counts_of(&h, X).over, 2);
 	assert_int_equal(stream_counts_of(&h, X).skipped, 3);
@@ -110,27 +172,36 @@ static void t_simple(void **state)
 }
 
 /* A slow y in a fast... x cannot be faster than what it holds: y's limit is the lower one. */
-static int work_nested(void)
+static void fast_y(void)
 {
-	begin_x();
-	func();
-	begin_y(); /* fast */
+	uint64_t start_ns = clock_ns();
+
+	begin_y();
 	mark();
 	end_y();
+	was_fast(start_ns, LIMIT_NS);
+}
+
+static int work_nested(void)
+{
+	uint64_t start_ns = clock_ns();
+
+	begin_x();
+	func();
+	fast_y();
 	begin_y(); /* slow for y, not for x */
 	func();
 	nap();
 	end_y();
 	mark();
 	end_x();
+	was_fast(start_ns, 4 * NAP_NS);
 	begin_x(); /* slow by what comes after y */
-	begin_y();
-	mark();
-	end_y();
+	fast_y();
 	for (int i = 0; i < 5; i++)
 		nap();
 	end_x();
-	return 0;
+	return outcome();
 }
 
 static void t_nested(void **state)
@@ -138,16 +209,8 @@ static void t_nested(void **state)
 	struct records l = {0};
 	struct harness h;
 
-	stream_start(&h, state, 1 << 20);
-	h.skel->rodata->cfg_slow = true;
-	harness_load(&h);
-	watch(&h, X, 4 * NAP_NS);
-	watch(&h, Y, LIMIT_NS);
-	child_prepare(&h, work_nested);
-	probe_all(&h);
-	assert_int_equal(child_run(&h), 0);
-	read_ring(&h, &l);
-	assert_ordered(&l);
+	run(&h, state, &(struct how){.work = work_nested, .x_ns = 4 * NAP_NS, .y_ns = LIMIT_NS},
+	    &l);
 	/* Of the first x only the slow y's tree; of the second all, the fast y too. */
 	assert_spans(&l, "FY"
 			 "IYX");
@@ -169,18 +232,24 @@ static noinline void recurse(int depth)
 	__asm__ volatile(""); /* no tail call: its stack pointer would be the caller's */
 }
 
+static void fast_x(void (*inside)(void))
+{
+	uint64_t start_ns = clock_ns();
+
+	begin_x();
+	inside();
+	end_x();
+	was_fast(start_ns, LIMIT_NS);
+}
+
 static int work_recursive(void)
 {
 	begin_y();
-	begin_x(); /* fast, in the same y */
-	func();
-	end_x();
+	fast_x(func); /* in the same y */
 	recurse(0);
-	begin_x();
-	mark();
-	end_x();
+	fast_x(mark);
 	end_y();
-	return 0;
+	return outcome();
 }
 
 static void t_recursive(void **state)
@@ -188,7 +257,7 @@ static void t_recursive(void **state)
 	struct records l = {0};
 	struct harness h;
 
-	run(&h, state, work_recursive, true, false, &l);
+	run(&h, state, &(struct how){.work = work_recursive, .x_ns = LIMIT_NS}, &l);
 	assert_spans(&l, "FFFFXXXX");
 	assert_int_equal(stream_counts_of(&h, X).over, 4);
 	assert_int_equal(stream_counts_of(&h, X).skipped, 2);
@@ -216,20 +285,12 @@ static void t_overflow(void **state)
 	struct records l = {0};
 	struct harness h;
 
-	stream_start(&h, state, 1 << 20);
-	h.skel->rodata->cfg_slow = true;
-	harness_load(&h);
-	/* On a machine that is so slow that the calls alone take so long, nothing would be lost. */
-	watch(&h, X, LIMIT_NS);
-	child_prepare(&h, work_overflow);
-	probe_all(&h);
-	assert_int_equal(child_run(&h), 0);
-	read_ring(&h, &l);
-	assert_ordered(&l);
+	run(&h, state, &(struct how){.work = work_overflow, .x_ns = LIMIT_NS}, &l);
 	assert_int_equal(held_of(&l, X), 1);
 	assert_int_equal(held_of(&l, I), 1);
 	assert_int_equal(held_of(&l, F) + stream_counts_of(&h, F).lost, QBPF_HISTORY_MAX + 100);
 	assert_int_equal(stream_counts_of(&h, F).skipped, 0);
+	/* On a machine that is so slow that the calls alone take so long, nothing is lost. */
 	if (l.r[l.n - 2].end_ns - l.r[l.n - 2].start_ns < LIMIT_NS + NAP_NS)
 		assert_int_equal(stream_counts_of(&h, F).lost, QBPF_HISTORY_MAX);
 	finish(&h, &l);
@@ -254,7 +315,7 @@ static void t_long(void **state)
 	struct records l = {0};
 	struct harness h;
 
-	run(&h, state, work_long, true, true, &l);
+	run(&h, state, &(struct how){.work = work_long, .x_ns = LIMIT_NS, .y_ns = LIMIT_NS}, &l);
 	assert_int_equal(held_of(&l, F), 5 * QBPF_HISTORY_MAX + 1);
 	assert_int_equal(held_of(&l, Y), 1);
 	assert_int_equal(held_of(&l, X), 1);
@@ -263,8 +324,11 @@ static void t_long(void **state)
 }
 
 /* Slow spans that a thread's end leaves open: what they held, and they themselves as open. */
+static pid_t leaver;
+
 static void *leave_open(void *arg)
 {
+	leaver = gettid();
 	begin_x();
 	func();
 	if (arg)
@@ -278,11 +342,18 @@ static int work_leave_open(void)
 	pthread_t t;
 
 	for (int i = 0; i < 4; i++) {
+		uint64_t start_ns = clock_ns();
+
 		if (pthread_create(&t, NULL, leave_open, i == 2 ? &t : NULL))
 			return 1;
 		pthread_join(t, NULL);
+		/* Who was waited for may still be ending. */
+		while (!tgkill(getpid(), leaver, 0))
+			usleep(100);
+		if (i != 2)
+			was_fast(start_ns, LIMIT_NS);
 	}
-	return 0;
+	return outcome();
 }
 
 static void t_open_at_exit(void **state)
@@ -290,7 +361,7 @@ static void t_open_at_exit(void **state)
 	struct records l = {0};
 	struct harness h;
 
-	run(&h, state, work_leave_open, true, false, &l);
+	run(&h, state, &(struct how){.work = work_leave_open, .x_ns = LIMIT_NS}, &l);
 	assert_spans(&l, "Fyx");
 	assert_int_equal(stream_counts_of(&h, F).skipped, 3);
 	assert_int_equal(counts_of(&h, X).abandoned, 4);
@@ -299,10 +370,15 @@ static void t_open_at_exit(void **state)
 
 static int work_stopped(void)
 {
+	uint64_t start_ns = clock_ns();
+
 	begin_x();
 	func();
 	begin_y();
 	func();
+	was_fast(start_ns, LIMIT_NS);
+	if (delayed)
+		return DELAYED;
 	nap();
 	raise(SIGSTOP);
 	end_y();
@@ -316,16 +392,13 @@ static void t_open_at_end(void **state)
 	struct qbpf_record r[8];
 	struct records l = {0};
 	struct harness h;
-	int status;
+	int status, try = 0;
 
-	stream_start(&h, state, 65536);
-	h.skel->rodata->cfg_slow = true;
-	harness_load(&h);
-	watch(&h, X, LIMIT_NS);
-	child_prepare(&h, work_stopped);
-	probe_all(&h);
-	assert_int_equal(write(h.go[1], "x", 1), 1);
-	assert_int_equal(waitpid(h.child, &status, WUNTRACED), h.child);
+	do {
+		prepare(&h, state, &(struct how){.work = work_stopped, .x_ns = LIMIT_NS});
+		assert_int_equal(write(h.go[1], "x", 1), 1);
+		assert_int_equal(waitpid(h.child, &status, WUNTRACED), h.child);
+	} while (was_delayed(&h, status, ++try));
 	assert_true(WIFSTOPPED(status));
 	read_ring(&h, &l);
 	assert_int_equal(l.n, 0);
@@ -351,14 +424,15 @@ static void t_open_at_end(void **state)
 /* Slow trees out of the sampled ones only. */
 static int work_sampled(void)
 {
-	for (int i = 0; i < 4; i++) {
+	fast_x(func);
+	fast_x(func);
+	for (int i = 0; i < 2; i++) {
 		begin_x();
 		func();
-		if (i > 1)
-			nap();
+		nap();
 		end_x();
 	}
-	return 0;
+	return outcome();
 }
 
 static void t_sampled(void **state)
@@ -366,15 +440,7 @@ static void t_sampled(void **state)
 	struct records l = {0};
 	struct harness h;
 
-	stream_start(&h, state, 65536);
-	h.skel->rodata->cfg_slow = true;
-	h.skel->rodata->cfg_sample = 2;
-	harness_load(&h);
-	watch(&h, X, LIMIT_NS);
-	child_prepare(&h, work_sampled);
-	probe_all(&h);
-	assert_int_equal(child_run(&h), 0);
-	read_ring(&h, &l);
+	run(&h, state, &(struct how){.work = work_sampled, .x_ns = LIMIT_NS, .sample = 2}, &l);
 	assert_spans(&l, "FX");
 	assert_int_equal(stream_counts_of(&h, X).over, 1);
 	assert_int_equal(stream_counts_of(&h, X).skipped, 3);
@@ -410,7 +476,7 @@ static void t_threads(void **state)
 	struct records l = {0};
 	struct harness h;
 
-	run(&h, state, work_threads, true, true, &l);
+	run(&h, state, &(struct how){.work = work_threads, .x_ns = LIMIT_NS, .y_ns = LIMIT_NS}, &l);
 	x = stream_counts_of(&h, X);
 	y = stream_counts_of(&h, Y);
 	assert_true(x.over >= THREADS * 4);

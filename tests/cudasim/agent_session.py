@@ -88,11 +88,30 @@ def env(truth_file=None, sim="", **more):
     return e
 
 
-def until(what, fn, seconds=30):
+def until(what, fn, seconds=60):
     end = time.monotonic() + seconds
     while not fn():
         harness.check(time.monotonic() < end, what)
         time.sleep(0.02)
+
+
+class Grower:
+    """A log of the simulator's, read as it grows."""
+
+    def __init__(self, path):
+        self.f = open(path)
+        self.rest = ""
+        self.n = collections.Counter()
+
+    def count(self, what):
+        *lines, self.rest = (self.rest + self.f.read()).split("\n")
+        self.n.update(line.partition(",")[0] for line in lines)
+        return self.n[what]
+
+    def await_more(self, what, n):
+        """So many more of them than there are now."""
+        want = self.count(what) + n
+        until(f"{n} more of {what}", lambda: self.count(what) >= want)
 
 
 def threads(pid):
@@ -106,11 +125,22 @@ def threads(pid):
     return sorted(names)
 
 
-def while_stopped(q):
-    """Stops `qbpf run` until its program has ended."""
+def is_dead(pid):
+    return "State:\tZ" in open(f"/proc/{pid}/status").read()
+
+
+def child_of(q):
+    """The program of `qbpf run`."""
+    return int(open(f"/proc/{q.p.pid}/task/{q.p.pid}/children").read().split()[0])
+
+
+def while_stopped(q, go):
+    """Stops `qbpf run` until its program, which waits for that file, has ended."""
+    child = child_of(q)
     q.p.send_signal(signal.SIGSTOP)
-    child = int(open(f"/proc/{q.p.pid}/task/{q.p.pid}/children").read().split()[0])
-    until("the program does not end", lambda: "State:\tZ" in open(f"/proc/{child}/status").read(), 60)
+    until("qbpf stops", lambda: "State:\tT" in open(f"/proc/{q.p.pid}/status").read())
+    open(go, "w").close()
+    until("the program does not end", lambda: is_dead(child), 120)
     q.p.send_signal(signal.SIGCONT)
 
 

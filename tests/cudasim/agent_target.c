@@ -12,6 +12,10 @@
  *	time:N		N launches, and prints the ns of one
  *	sleep:MS print:TEXT exit:N _exit:N
  *	tasks:MS	prints how many threads there are: waits at most MS until it is the only one
+ *	touch:PATH await:PATH	makes a file, waits until there is one
+ *	on		waits until the agent is
+ *	handed		waits until the agent has handed over all that was complete by now, and the reader has it
+ *	incall:NAME	waits until the agent is in that call of CUPTI
  *	rss masks	prints what /proc says: memory, signals the agent's thread blocks
  *	fork:N		N children, one after the other, that end by exit(0)
  *	forkcuda	a child that calls CUDA
@@ -25,6 +29,7 @@
 #include <cuda_runtime_api.h>
 #include <dirent.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +38,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BYTES 4096
+#include "qbpf/ring.h"
+
+#define BYTES	   4096
+#define PATIENCE_S 60
 
 static unsigned long errors;
 static char *device_mem;
@@ -250,6 +258,99 @@ static void print_masks(void)
 		closedir(dir);
 }
 
+/* --- waits for what others do ------------------------------------------------------------------- */
+
+static void wait_until(int (*is_so)(const char *), const char *arg)
+{
+	double end = now() + PATIENCE_S * 1e9;
+
+	while (!is_so(arg)) {
+		if (now() > end) {
+			fprintf(stderr, "agent_target: waited in vain: %s\n", arg);
+			exit(95);
+		}
+		usleep(1000);
+	}
+}
+
+static int is_there(const char *path)
+{
+	return !access(path, F_OK);
+}
+
+static void touch(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+
+	if (fd < 0)
+		exit(94);
+	close(fd);
+}
+
+static int open_ring(void)
+{
+	const char *path = getenv("LATE_RING") ? getenv("LATE_RING") : getenv("QBPF_RING");
+
+	return open(path ? path : "", O_RDONLY | O_CLOEXEC);
+}
+
+static struct qbpf_ring_head ring_head(void)
+{
+	int fd = open_ring();
+	struct qbpf_ring_head h = {0};
+
+	if (fd < 0 || pread(fd, &h, sizeof(h), 0) != sizeof(h))
+		exit(93);
+	close(fd);
+	return h;
+}
+
+static int is_on(const char *unused)
+{
+	(void)unused;
+	return ring_head().state == QBPF_RING_ON;
+}
+
+static int is_in_call(const char *name)
+{
+	struct qbpf_ring_head h = ring_head();
+
+	return h.in_call_ns && !strcmp(h.in_call, name);
+}
+
+static uint64_t heartbeat;
+
+static int has_beaten(const char *unused)
+{
+	(void)unused;
+	return ring_head().heartbeat_ns != heartbeat;
+}
+
+/* Its thread's heart beats before it flushes and after: of any three beats two have a flush between them. */
+static void await_flush(void)
+{
+	for (int i = 0; i < 3; i++) {
+		heartbeat = ring_head().heartbeat_ns;
+		wait_until(has_beaten, "the agent's next round");
+	}
+}
+
+static int is_read(const char *unused)
+{
+	struct qbpf_ring_head h = ring_head();
+	int fd = open_ring(), all = 1;
+	struct qbpf_ring_lane lane;
+
+	(void)unused;
+	for (uint32_t i = 0; i < h.lanes; i++) {
+		if (pread(fd, &lane, sizeof(lane), h.lanes_off + i * sizeof(lane)) != sizeof(lane))
+			exit(93);
+		all &= lane.written == lane.consumed;
+	}
+	close(fd);
+	return all;
+}
+
 static void late(void)
 {
 	void *agent = dlopen(getenv("QBPF_AGENT"), RTLD_NOW);
@@ -371,6 +472,17 @@ static void plain_word(const char *word, const char *arg, long n)
 		usleep((useconds_t)n * 1000);
 	else if (!strcmp(word, "print"))
 		printf("%s\n", arg);
+	else if (!strcmp(word, "touch"))
+		touch(arg);
+	else if (!strcmp(word, "await"))
+		wait_until(is_there, arg);
+	else if (!strcmp(word, "on"))
+		wait_until(is_on, "the agent is on");
+	else if (!strcmp(word, "handed")) {
+		await_flush();
+		wait_until(is_read, "the reader has it all");
+	} else if (!strcmp(word, "incall"))
+		wait_until(is_in_call, arg);
 	else if (!strcmp(word, "tasks"))
 		print_tasks(n);
 	else if (!strcmp(word, "rss"))
@@ -417,7 +529,8 @@ int main(int argc, char **argv)
 			exit(96);
 		}
 		if (!strcmp(word, "print") || !strcmp(word, "sleep") || !strcmp(word, "atexit") ||
-		    !strcmp(word, "fork"))
+		    !strcmp(word, "fork") || !strcmp(word, "touch") || !strcmp(word, "await") ||
+		    !strcmp(word, "on"))
 			; /* legal before the first CUDA call, which it must not be */
 		else if (strcmp(word, "late") && strcmp(word, "_exit") && strcmp(word, "exit") &&
 			 strcmp(word, "tasks") && strcmp(word, "rss") && strcmp(word, "masks") &&

@@ -11,7 +11,7 @@
  *	avx		keeps values in all of the vector registers
  *	fork		forks all the time; the children look whether they have inherited a ring
  *	cancel		cancels threads that wait in read() all the time
- *	dlopen:LIB	opens LIB in a thread, whose constructor waits for stdin's end
+ *	dlopen:LIB	opens LIB in a thread, whose constructor says "held" and waits for stdin's end
  *	vfork		the first thread stands in vfork() as long as there is stdin
  *	leader		the first thread ends
  *	as nproc	may map no more memory, start no more threads
@@ -69,6 +69,20 @@ static void tell(const char *name, unsigned long rounds)
 	printf("count %s %lu\n", name, rounds);
 }
 
+/* "ready" waits until each thread has opened, mapped and tried what it needs. */
+static unsigned settled;
+
+static void settle(void)
+{
+	__atomic_fetch_add(&settled, 1, __ATOMIC_RELEASE);
+}
+
+static void await_settled(void)
+{
+	while (__atomic_load_n(&settled, __ATOMIC_ACQUIRE) < (unsigned)nthreads)
+		usleep(1000);
+}
+
 /* --- waits -------------------------------------------------------------------------------------- */
 
 static void *do_filter(void *arg)
@@ -86,6 +100,7 @@ static void *do_filter(void *arg)
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
 		disturb("seccomp", 0);
+	settle();
 	for (; !stop; n++)
 		nanosleep(&pause, NULL);
 	tell("filter", n);
@@ -106,6 +121,7 @@ static void *do_jit(void *arg)
 	if (page == MAP_FAILED)
 		return NULL;
 	memcpy(page, code, sizeof(code));
+	settle();
 	for (; !stop; n++)
 		if (sleep_(&pause, NULL))
 			disturb("nanosleep in code of no file", (long)n);
@@ -122,6 +138,7 @@ static void *do_ring(void *arg)
 	unsigned long n = 0;
 
 	(void)arg;
+	settle();
 	for (; fd >= 0 && !stop; n++) {
 		errno = 0;
 		if (syscall(SYS_io_uring_enter, fd, 0, 1,
@@ -147,6 +164,7 @@ static void *do_timeo(void *arg)
 	setsockopt(s[0], SOL_SOCKET, sends ? SO_SNDTIMEO : SO_RCVTIMEO, &tv, sizeof(tv));
 	while (sends && send(s[0], buf, sizeof(buf), MSG_DONTWAIT) > 0)
 		;
+	settle();
 	for (; !stop; n++) {
 		errno = 0;
 		if ((sends ? send(s[0], buf, 1, 0) : recv(s[0], buf, 1, 0)) != -1 ||
@@ -167,6 +185,7 @@ static void *do_sticky(void *arg)
 	(void)arg;
 	ts->tv_nsec = WAIT_MS * 1000000;
 	mprotect(ts, 4096, PROT_READ);
+	settle();
 	for (; !stop; n++) {
 		long got = syscall(SYS_ppoll, NULL, 0, ts, NULL, 8);
 
@@ -200,6 +219,7 @@ static void *do_storm(void *arg)
 	setitimer(ITIMER_REAL, &it, NULL);
 	if (pipe(fds))
 		return NULL;
+	settle();
 	for (; !stop; n++) {
 		c = (char)n;
 		if (write(fds[1], &c, 1) != 1 || read(fds[0], &c, 1) != 1 || c != (char)n)
@@ -221,6 +241,7 @@ static void *do_avx(void *arg)
 	unsigned long n = 0;
 
 	(void)arg;
+	settle();
 	for (; __builtin_cpu_supports("avx") && !stop; n++) {
 		__asm__ volatile("vmovdqu (%1), %%ymm0\n vmovdqu (%1), %%ymm5\n"
 				 "vmovdqu (%1), %%ymm10\n vmovdqu (%1), %%ymm15\n"
@@ -260,6 +281,7 @@ static void *do_fork(void *arg)
 	unsigned long n = 0;
 
 	(void)arg;
+	settle();
 	for (; !stop; n++) {
 		pid_t pid = fork();
 
@@ -295,6 +317,7 @@ static void *do_cancel(void *arg)
 	(void)arg;
 	if (pipe(dry))
 		return NULL;
+	settle();
 	for (; !stop; n++) {
 		if (pthread_create(&t, NULL, wait_dry, NULL))
 			continue;
@@ -309,8 +332,10 @@ static void *do_cancel(void *arg)
 
 static void *do_dlopen(void *arg)
 {
-	void *h = dlopen(arg, RTLD_NOW | RTLD_LOCAL);
+	void *h;
 
+	settle();
+	h = dlopen(arg, RTLD_NOW | RTLD_LOCAL);
 	tell("dlopen", h != NULL);
 	return NULL;
 }
@@ -393,9 +418,10 @@ static void finish(const char *word)
 		perror("chroot");
 	if (strcmp(word, "vfork") && strcmp(word, "leader"))
 		return;
-	puts("ready");
 	if (!strcmp(word, "vfork")) {
 		if (!vfork()) {
+			if (write(1, "ready\n", 6) != 6)
+				_exit(1);
 			while (read(0, &c, 1) > 0)
 				;
 			_exit(0);
@@ -403,6 +429,7 @@ static void finish(const char *word)
 		tell("vfork", 1);
 		await_end(NULL);
 	}
+	puts("ready");
 	start(await_end, NULL);
 	nthreads--;
 	pthread_exit(NULL);
@@ -414,7 +441,7 @@ int main(int argc, char **argv)
 	cudaFree(NULL);
 	for (int i = 1; i < argc; i++)
 		begin(argv[i]);
-	usleep(100000); /* until each has what it needs */
+	await_settled();
 	for (int i = 1; i < argc; i++)
 		finish(argv[i]);
 	puts("ready");

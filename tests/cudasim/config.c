@@ -104,6 +104,8 @@ static const struct {
     {"drift_ppb", &config.drift_ppb, -1000000000, 1000000000, NULL},
     {"hang", &config.hang, 0, 0, hang_words},
     {"race", &config.race, 0, 64, NULL},
+    {"complete_ns", &config.complete_ns, 0, 999999999, NULL},
+    {"fatal", &config.fatal, 0, INT32_MAX, NULL},
 };
 
 static void __attribute__((noreturn)) refuse(const char *variable, const char *word)

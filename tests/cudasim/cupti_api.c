@@ -256,8 +256,8 @@ CUptiResult cuptiActivityFlushAll(uint32_t flag)
 	if (!buffers_registered())
 		return CUPTI_ERROR_INVALID_OPERATION;
 	hang_here(HANG_FLUSH);
-	buffers_flush();
-	return told("cuptiActivityFlushAll", flag, CUPTI_SUCCESS);
+	return told("cuptiActivityFlushAll", flag,
+		    buffers_flush() ? CUPTI_SUCCESS : CUPTI_ERROR_UNKNOWN);
 }
 
 CUptiResult cuptiActivityFlush(CUcontext ctx, uint32_t stream, uint32_t flag)

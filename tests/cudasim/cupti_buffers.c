@@ -48,6 +48,8 @@ static struct producer *producers;
 static struct worker workers[WORKERS];
 static unsigned int n_workers, turn;
 static size_t dropped, n_records;
+static _Atomic int64_t n_calls; /* records of calls, for fatal= */
+static _Atomic bool given_up;
 static struct record *held, **held_tail = &held; /* order=: waits for a flush */
 static size_t n_held;
 static _Atomic bool registered;
@@ -62,6 +64,10 @@ static __thread unsigned int writing;
 
 static void give_back(struct buffer *b)
 {
+	struct timespec ts = {.tv_nsec = (long)sim_config()->complete_ns};
+
+	if (ts.tv_nsec)
+		nanosleep(&ts, NULL);
 	complete(NULL, 0, b->p, b->size, b->used);
 	free(b);
 }
@@ -158,12 +164,24 @@ static bool has_room(const struct buffer *b, const struct record *r)
 	return b->used + r->size <= b->size && (!b->max || b->n < b->max);
 }
 
+/* What is in the buffers then is lost as well: nobody hands it over. */
+static bool give_up(const struct record *r)
+{
+	int64_t at = sim_config()->fatal;
+
+	if (at && r->api && ++n_calls == at) {
+		given_up = true;
+		callbacks_fatal();
+	}
+	return given_up;
+}
+
 /* Only the producer's own thread fills its buffer; a flush may take it away at any time. */
 static void write_record(struct producer *p, struct record *r)
 {
 	struct buffer *b, *old;
 
-	if (drop(r, false)) {
+	if (give_up(r) || drop(r, false)) {
 		free(r);
 		return;
 	}
@@ -487,10 +505,12 @@ static void flush_workers(void)
 }
 
 /* Forced or not: no buffer ever holds an unfinished record. */
-void buffers_flush(void)
+bool buffers_flush(void)
 {
 	struct producer *p;
 
+	if (given_up)
+		return false;
 	if (sim_config()->order != ORDER_NATURAL) {
 		flush_workers();
 		release_held();
@@ -503,6 +523,7 @@ void buffers_flush(void)
 	flush_workers();
 	/* Their own buffers went to each other. */
 	flush_workers();
+	return true;
 }
 
 size_t buffers_dropped(void)

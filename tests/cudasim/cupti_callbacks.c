@@ -47,6 +47,14 @@ void callbacks_call(struct sim_call *c, CUpti_ApiCallbackSite site)
 	fn(subscriber.user, (CUpti_CallbackDomain)c->domain, c->cbid, &data);
 }
 
+void callbacks_fatal(void)
+{
+	CUpti_CallbackFunc fn = subscriber.fn;
+
+	if (fn && subscriber.active)
+		fn(subscriber.user, CUPTI_CB_DOMAIN_STATE, CUPTI_CBID_STATE_FATAL_ERROR, NULL);
+}
+
 static void switch_domain(size_t domain, bool on)
 {
 	for (size_t i = 0; i < CBIDS; i++)

@@ -49,7 +49,7 @@ bool buffers_registered(void);
 void buffers_api(struct record *r);
 /* By one of the worker threads, once it is due; takes r. Holds no lock of the tool's. */
 void buffers_device(struct record *r, uint32_t stream);
-void buffers_flush(void);
+bool buffers_flush(void); /* false: CUPTI has given up */
 size_t buffers_dropped(void);
 /* Returns what is in the buffers and ends the threads. */
 void buffers_stop(void);
@@ -59,6 +59,8 @@ void buffers_forked(void);
 
 void callbacks_call(struct sim_call *c, CUpti_ApiCallbackSite site);
 bool callbacks_subscribed(void);
+/* Tells the subscriber that all is over. */
+void callbacks_fatal(void);
 void callbacks_reset(void);
 
 #endif /* CUDASIM_CUPTI_SIM_H */

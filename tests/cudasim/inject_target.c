@@ -67,6 +67,20 @@ static void tell(const char *name, unsigned long rounds)
 	printf("count %s %lu\n", name, rounds);
 }
 
+/* "ready" waits until each thread has opened, mapped and tried what it needs. */
+static unsigned settled;
+
+static void settle(void)
+{
+	__atomic_fetch_add(&settled, 1, __ATOMIC_RELEASE);
+}
+
+static void await_settled(void)
+{
+	while (__atomic_load_n(&settled, __ATOMIC_ACQUIRE) < (unsigned)nthreads)
+		usleep(1000);
+}
+
 /* --- what is done in tight loops ---------------------------------------------------------------- */
 
 static void *do_malloc(void *arg)
@@ -76,6 +90,7 @@ static void *do_malloc(void *arg)
 	size_t size[64] = {0};
 	unsigned seed = (unsigned)(uintptr_t)arg;
 
+	settle();
 	for (; !stop; n++) {
 		int i = rand_r(&seed) % 64;
 
@@ -96,6 +111,7 @@ static void *do_dlopen(void *arg)
 	unsigned long n = 0;
 
 	(void)arg;
+	settle();
 	for (; !stop; n++) {
 		void *h = dlopen("libutil.so.1", RTLD_NOW | RTLD_LOCAL);
 
@@ -113,6 +129,7 @@ static void *do_print(void *arg)
 	char text[64];
 
 	(void)arg;
+	settle();
 	for (; !stop; n++) {
 		if (fprintf(f, "%lu %.3f %s\n", n, (double)n / 3, "text") < 0)
 			disturb("fprintf", (long)n);
@@ -135,6 +152,7 @@ static void *do_write(void *arg)
 	unsigned char n = 0;
 
 	(void)arg;
+	settle();
 	while (!stop) {
 		nanosleep(&pause, NULL);
 		if (write(pipe_fds[1], &n, 1) != 1)
@@ -152,6 +170,7 @@ static void *do_read(void *arg)
 	ssize_t len;
 
 	(void)arg;
+	settle();
 	for (;; n++) {
 		errno = 0;
 		len = read(pipe_fds[0], &got, 1);
@@ -268,6 +287,8 @@ static void *do_wait(void *arg)
 			disturb(w->name, got);
 		else if (took < WAIT_MS * 990000ull)
 			disturb("returned early", (long)took);
+		if (!n)
+			settle();
 	}
 	tell(w->name, n);
 	return NULL;
@@ -315,6 +336,7 @@ static void *do_regs(void *arg)
 	unsigned long n = 0;
 
 	(void)arg;
+	settle();
 	for (; !stop; n++)
 		if (regs_differ())
 			disturb("registers", (long)n);
@@ -327,6 +349,7 @@ static void *do_errno(void *arg)
 	unsigned long n = 0;
 
 	(void)arg;
+	settle();
 	errno = 1234;
 	for (; !stop; n++)
 		if (errno != 1234) {
@@ -357,6 +380,7 @@ static void *do_signal(void *arg)
 	sigemptyset(&set);
 	sigaddset(&set, SIGRTMIN);
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	settle();
 	while (!stop || taken < __atomic_load_n(&sent, __ATOMIC_ACQUIRE)) {
 		volatile double d = 1;
 
@@ -373,6 +397,7 @@ static void *do_send(void *arg)
 	pthread_t *to = arg;
 	unsigned long n = 0;
 
+	settle();
 	while (!stop) {
 		if (pthread_kill(*to, SIGRTMIN))
 			disturb("pthread_kill", (long)n);
@@ -389,20 +414,24 @@ static void on_usr1(int sig)
 	(void)sig;
 }
 
+static volatile int eintr_over;
+
 static void *do_eintr(void *arg)
 {
 	unsigned long n = 0;
 
 	(void)arg;
+	settle();
 	while (!stop) {
 		long got;
 
 		errno = 0;
-		got = poll(NULL, 0, 10000);
+		got = poll(NULL, 0, 600000);
 		if (got != -1 || errno != EINTR)
 			disturb("a signal did not interrupt poll()", got);
 		n++;
 	}
+	eintr_over = 1;
 	tell("eintr", n);
 	return NULL;
 }
@@ -412,12 +441,11 @@ static void *do_interrupt(void *arg)
 	struct timespec pause = {.tv_nsec = 5000000};
 	pthread_t *to = arg;
 
-	while (!stop) {
+	settle();
+	while (!eintr_over) { /* it may be on its way into poll() when `stop` is set */
 		nanosleep(&pause, NULL);
 		pthread_kill(*to, SIGUSR1);
 	}
-	nanosleep(&pause, NULL);
-	pthread_kill(*to, SIGUSR1);
 	return NULL;
 }
 
@@ -439,6 +467,8 @@ static void *do_cuda(void *arg)
 		if (cudaLaunchKernel((const void *)tick_kernel, (dim3){1, 1, 1}, (dim3){1, 1, 1},
 				     args, 0, NULL))
 			disturb("cudaLaunchKernel", (long)n);
+		if (!n)
+			settle();
 		nanosleep(&pause, NULL);
 	}
 	tell("cuda", n);
@@ -451,6 +481,7 @@ static void *do_idle(void *arg)
 	static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
 
 	(void)arg;
+	settle();
 	pthread_mutex_lock(&m);
 	for (;;)
 		pthread_cond_wait(&c, &m);
@@ -542,7 +573,7 @@ int main(int argc, char **argv)
 		idle |= !strncmp(argv[i], "idle", 4);
 		begin(argv[i]);
 	}
-	usleep(100000); /* until each has what it needs */
+	await_settled();
 	puts("ready");
 	if (lazy) {
 		pthread_create(&ender, NULL, await_end, NULL);

@@ -40,7 +40,7 @@ struct sim_config {
 	int64_t correlation;
 	/* libcupti */
 	int64_t version, record_pad, threads, subscribe, enable_kind, enable_error, drop, order,
-	    times, times_every, offset_ns, drift_ppb, hang, race;
+	    times, times_every, offset_ns, drift_ppb, hang, race, complete_ns, fatal;
 };
 const struct sim_config *sim_config(void);
 

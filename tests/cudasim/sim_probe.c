@@ -379,12 +379,14 @@ static void finalize(void)
 }
 
 static _Atomic bool leave;
+static _Atomic unsigned int called;
 
 static void *caller(void *unused)
 {
 	while (!leave) {
 		launch(k_short, 0);
 		MUST(cudaStreamSynchronize(0));
+		called++;
 	}
 	return unused;
 }
@@ -397,7 +399,10 @@ static void leaving(void)
 	for (int i = 0; i < 4; i++)
 		MUST(pthread_create(&t[i], NULL, caller, NULL));
 	for (int i = 0; i < 20; i++) {
-		usleep(2000);
+		unsigned int before = called;
+
+		while (called < before + 10)
+			usleep(100);
 		MUST(cuptiFinalize());
 		MUST(cuptiActivityRegisterCallbacks(client_request, client_complete));
 		MUST(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME));

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 300
+# timeout: 900
 """The CUDA agent, unmodified, on the simulated CUDA: what arrives in the ring against the truth."""
 
 import collections
@@ -33,6 +33,7 @@ DRIVER_CALLS = ("cuLaunch", "cuGraphLaunch", "cuGraphInstantiate", "cuMemcpy", "
                 "cuMemFree")  # fmt: skip
 
 tmp = tempfile.mkdtemp(prefix="qbpf-agent.")
+NOW = os.path.join(tmp, "now")  # a file by which the target tells whoever waits for it
 
 
 class Run:
@@ -67,9 +68,9 @@ def fields(text):
     return {k: int(v) if v.isdigit() else v for k, v in got.items()}
 
 
-def run(words, options=(), sim="", env=None, command=None, timeout=60):
+def run(words, options=(), sim="", env=None, command=None, timeout=120):
     log, truth = os.path.join(tmp, "log"), os.path.join(tmp, "truth.csv")
-    for path in (log, truth):
+    for path in (log, truth, NOW):
         if os.path.exists(path):
             os.unlink(path)
     e = dict(os.environ, CUDASIM_TRUTH=truth, **(env or {}))
@@ -308,12 +309,13 @@ def t_more_threads_than_buffers():
     """a buffer for each of 200 threads; of 400, the discard buffer counts what it swallows"""
     r = run("threads:200:20 sync", sim="race=64")
     equal((r.number("discarded"), r.number("read_kernel") + r.number("lost_kernel")), (0, 4000))
-    r = run("threads:400:20 sync", sim="race=64")
+    # Behind the first flush, and none between, which would take their buffers back before all have one.
+    r = run("launch:1 handed threads:400:5 sync", ["--flush-ms", "10000"], sim="race=64")
     equal(r.out, "errors 0\n")
     check(r.number("discarded") > 0, "discarded")
     # Which kinds it swallowed is not known: kernels complete beside the calls.
     true = {"kernel": len(r.truth["kernel"]), "sync": len(r.truth["sync"]), "call": len(true_calls(r))}
-    equal(true["kernel"], 8000)
+    equal(true["kernel"], 2001)
     got = {kind: r.number("read_" + kind) + r.number("lost_" + kind) for kind in true}
     equal(sum(got.values()) + r.number("discarded"), sum(true.values()))
     for kind, n in got.items():
@@ -335,7 +337,7 @@ def refused(words, sim, part, code, env=None):
 
 def t_errors_of_subscribe():
     """39, 35, 15, 999: one line with the remedy, nothing left running"""
-    words = "launch:20 sync tasks:5000 exit:5"
+    words = "launch:20 sync tasks:60000 exit:5"
     refused(words, "subscribe=39", "another profiler holds CUPTI (CUPTI for cudasim's rival)", "39")
     refused(words, "subscribe=35", "NVreg_RestrictProfilingToAdminUsers=0", "35")
     refused(words, "subscribe=15", "not initialised", "15")
@@ -344,7 +346,7 @@ def t_errors_of_subscribe():
 
 def t_errors_of_enable():
     """a kind that cannot be enabled: all is taken back, or it goes without"""
-    words = "launch:20 sync sleep:200 tasks:5000 launch:5 exit:5"
+    words = "launch:20 sync tasks:60000 launch:5 exit:5"
     r = refused(words, "enable_kind=10,enable_error=35", "NVreg_RestrictProfilingToAdminUsers=0", "35")
     calls = [c["name"] for c in r.truth["cupti"]]
     check("cuptiUnsubscribe" in calls, calls)
@@ -372,7 +374,7 @@ def t_version_13_0():
     """CUDA 13.0 before update 1: warned"""
     r = run("launch:5 sync", sim="version=130000")
     equal(r.number("warnings"), WARN_13_0)
-    r = run("launch:5 sync sleep:300", ["--gone", "100"], sim="version=130000")
+    r = run(f"launch:5 sync touch:{NOW} tasks:60000", ["--gone-at", NOW], sim="version=130000")
     check("can deadlock" in r.status["explain"], r.status["explain"])
 
 
@@ -396,7 +398,7 @@ def t_older_cupti():
 
 def t_other_major():
     """no libcupti of the driver's major version: refused, both named, the target unaffected"""
-    sim, words = "version=120900", "launch:5 sync tasks:5000 exit:2"
+    sim, words = "version=120900", "launch:5 sync tasks:60000 exit:2"
     r = refused(words, sim, "of CUDA 12", "0", {"CUDA_HOME": "/nowhere"})
     check(r.status["fault"] in "13", r.status["fault"])
     real = os.path.join(CUDA, "lib64", "libcupti.so.13")
@@ -442,7 +444,7 @@ def t_no_traps():
 
 def t_detach():
     """detach: nothing left running, no call afterwards, no callback on a launch"""
-    r = run("launch:1000 sync sleep:500 tasks launch:2000 sync", ["--stop", "150"])
+    r = run(f"launch:1000 sync touch:{NOW} tasks:60000 launch:2000 sync", ["--stop-at", NOW])
     equal(r.out, "Threads: 1\nerrors 0\n")
     equal((r.status["state"], r.status["reason"]), (STATE_OFF, ASKED))
     equal((r.number("read_kernel"), len(r.truth["kernel"])), (1000, 3000))
@@ -456,29 +458,29 @@ def t_detach():
 
 def t_detach_under_load():
     """detach while launches go on: counted, target unaffected"""
-    r = run("threads:4:40000 sync tasks", ["--stop", "30"], sim="call_ns=0")
+    r = run(f"launch:100 touch:{NOW} threads:4:40000 sync tasks:60000", ["--stop-at", NOW], sim="call_ns=0")
     check("errors 0" in r.out, r.out)
     silent_after(r, "cuptiFinalize")
     equal(r.status["state"], STATE_OFF)
-    check(0 < r.number("read_kernel"), "kernels")
+    check(100 <= r.number("read_kernel"), "kernels")
 
 
 def t_attach_late_and_again():
     """started by dlopen in a running program, stopped, started anew; clock tied by points"""
-    r = run("launch:100 sync late sleep:200 launch:50 sync sleep:200 stop sleep:400 launch:10 sync tasks", ["--late"])
-    equal(r.out, "late 0\nstop 0\nThreads: 1\nerrors 0\n")
+    r = run("launch:100 sync late on launch:50 sync handed stop tasks:60000 launch:10 sync tasks", ["--late"])
+    equal(r.out, "late 0\nstop 0\nThreads: 1\nThreads: 1\nerrors 0\n")
     equal((r.status["state"], r.status["reason"], r.status["clock"]), (STATE_OFF, ASKED, "2"))
     equal((r.number("warnings"), r.number("read_kernel")), (WARN_LATE, 50))
     equal([c["name"] for c in cupti_calls(r) if "Timestamp" in c["name"]], [])
-    r = run("late sleep:200 launch:5 sync late stop sleep:400 late sleep:200 launch:7 sync", ["--late"])
-    equal(r.out, "late 0\nlate -16\nstop 0\nlate 0\nerrors 0\n")
+    r = run("late on launch:5 sync late stop tasks:60000 late on launch:7 sync", ["--late"])
+    equal(r.out, "late 0\nlate -16\nstop 0\nThreads: 1\nlate 0\nerrors 0\n")
     equal((r.number("generation"), r.number("read_kernel")), (2, 12))
     equal([s["generation"] for s in r.records["start"]], [1, 2])
 
 
 def t_clock():
     """late, with an offset and a drift: times convert to the truth within the points' error"""
-    words = "late sleep:200 launch:5 sync " + "sleep:700 launch:20 sync " * 4
+    words = "late on launch:5 sync " + "sleep:700 launch:20 sync " * 4
     for sim in ("", "offset_ns=5000000000", "drift_ppb=200000"):
         r = run(words, ["--late"], sim)
         points = sorted((p["cupti"], p["monotonic"], p["error"]) for p in r.records["clock"])
@@ -490,28 +492,28 @@ def t_clock():
             a, b = points[i - 1], points[i]
             start = a[1] + (c["start"] - a[0]) * (b[1] - a[1]) // (b[0] - a[0])
             off = abs(start - int(true[c["correlation"]]["start"]))
-            check(off < 200000, f"{sim}: off by {off} ns")
+            check(off <= max(a[2], b[2]) + 1, f"{sim}: off by {off} ns between {a} and {b}")
 
 
 def t_fork():
     """forked children are silent and end at once; a storm of them"""
     r = run("launch:5 fork:150 forkcuda launch:5 sync", sim="")
     equal((r.code, r.out), (0, "errors 0\n"))
-    check(r.seconds < 20, f"{r.seconds} s for 150 children")
+    check(r.seconds < 70, f"{r.seconds} s: 150 children waited for the agent, 500 ms each")
     tgids = {c["tgid"] for c in r.records["call"]}
     equal(tgids, {r.number("tgid")})
     equal((r.number("read_kernel"), r.number("generation")), (10, 1))
-    r = run("late sleep:200 forklate launch:3 sync", ["--late"])
+    r = run("late on forklate launch:3 sync", ["--late"])
     equal(r.out, "late 0\nring 0\nlate -10\nerrors 0\n")  # ECHILD: the agent that was is the parent's
     equal(r.number("generation"), 1)
-    r = run("launch:5 fork:20 _exit:0", sim="hang=flush")
-    check(r.seconds < 5, f"{r.seconds} s: a child waited for the agent")
+    r = run("launch:5 fork:150 _exit:0", sim="hang=flush")
+    check(r.seconds < 70, f"{r.seconds} s: 150 children waited for the agent, 500 ms each")
 
 
 def t_signals():
     """the agent's thread takes none of the target's signals"""
     for way in ([], ["--preload"], ["--late"]):
-        words = "late sleep:200 masks" if way == ["--late"] else "launch:1 masks"
+        words = "late on masks" if way == ["--late"] else "launch:1 masks"
         lines = [x for x in run(words, way).out.splitlines() if x.startswith("blocked")]
         equal(len(lines), 1, "threads")
         # all but SIGKILL, SIGSTOP and the two that are the C library's own
@@ -520,7 +522,7 @@ def t_signals():
 
 def t_exec():
     """exec: the new program takes over"""
-    r = run("launch:5 sync sleep:250 exec launch:7 sync sleep:250 exec launch:2 sync")
+    r = run("launch:5 sync handed exec launch:7 sync handed exec launch:2 sync")
     equal((r.code, r.out), (0, "errors 0\n"))
     equal([s["generation"] for s in r.records["start"]], [1, 2, 3])
     equal((r.number("read_kernel"), r.number("warnings")), (14, 0))
@@ -528,7 +530,9 @@ def t_exec():
 
 def t_second_process():
     """two programs, one ring: the first has it, the second goes alone; then it is free again"""
-    r = run("", command=["sh", "-c", f"{TARGET} launch:3 sync sleep:500 & sleep .2; {TARGET} launch:5 sync; wait"])
+    over = os.path.join(tmp, "over")
+    first, second = f"{TARGET} launch:3 sync touch:{NOW} await:{over}", f"{TARGET} await:{NOW} launch:5 sync"
+    r = run("", command=["sh", "-c", f"{first} & {second}; >{over}; wait"])
     equal(r.out, "errors 0\nerrors 0\n")
     equal((r.number("read_kernel"), r.number("warnings"), r.number("generation")), (3, WARN_SECOND, 1))
     r = run("", command=["sh", "-c", f"{TARGET} launch:3 sync; {TARGET} launch:5 sync"])
@@ -546,10 +550,10 @@ def t_reader_killed():
     """kill -9 of the reader: the agent detaches by itself"""
     truth, out = os.path.join(tmp, "truth.csv"), os.path.join(tmp, "out")
     env = dict(os.environ, CUDASIM_TRUTH=truth)
-    words = "launch:100 sync print:ready sleep:1500 tasks launch:3000 sync print:end"
+    words = "launch:100 sync on print:ready tasks:60000 launch:3000 sync print:end"
     with open(out, "wb") as f:
         p = subprocess.Popen([DUMP, AGENT, os.path.join(tmp, "log"), "--", TARGET, *words.split()], env=env, stdout=f)
-    until = time.monotonic() + 20
+    until = time.monotonic() + 120
     while b"ready" not in open(out, "rb").read():
         check(time.monotonic() < until, "never ready")
         time.sleep(0.01)
@@ -567,12 +571,11 @@ def t_reader_killed():
 def t_persistent_kernel():
     """a kernel that never ends: neither detach nor exit waits for it"""
     env = {"CUDASIM_KERNELS": "persistent_feed=inf"}
-    r = run("launch:3 sync persist sleep:100", env=env)
-    check(r.seconds < 3, f"{r.seconds} s")
+    r = run("launch:3 sync persist sleep:100", env=env)  # one that waited would never end
     equal(r.out, "errors 0\n")
     equal(sum(k["end"] == 0 for k in r.records["kernel"]) + 3, len(r.records["kernel"]))
     equal(int(r.truth["kernel"][3]["end"]), NEVER)
-    r = run("launch:3 sync persist sleep:600 tasks launch:5", ["--stop", "100"], env=env)
+    r = run(f"launch:3 sync persist touch:{NOW} tasks:60000 launch:5", ["--stop-at", NOW], env=env)
     equal(r.out, "Threads: 1\nerrors 0\n")
     silent_after(r, "cuptiFinalize")
     equal((r.status["state"], r.status["reason"]), (STATE_OFF, ASKED))
@@ -580,13 +583,12 @@ def t_persistent_kernel():
 
 def t_hanging_cupti():
     """calls of CUPTI that hang hold up nothing of the target, and are named"""
-    r = run("launch:100 sync print:hello", sim="hang=flush")
+    r = run("launch:100 sync incall:cuptiActivityFlushAll print:hello", sim="hang=flush")
     equal((r.code, r.out), (0, "hello\nerrors 0\n"))
-    check(r.seconds < 4, f"{r.seconds} s")
     equal(r.status["in_call"], "cuptiActivityFlushAll")
-    r = run("launch:100 sync sleep:300 launch:100 sync", ["--stop", "50"], "hang=finalize")
+    words = f"launch:100 sync touch:{NOW} incall:cuptiFinalize launch:100 sync"
+    r = run(words, ["--stop-at", NOW], "hang=finalize")
     equal((r.code, r.out), (0, "errors 0\n"))
-    check(r.seconds < 4, f"{r.seconds} s")
     equal((r.status["state"], r.status["in_call"]), (STATE_STOPPING, "cuptiFinalize"))
     check("in cuptiFinalize" in r.status["explain"], r.status["explain"])
 
@@ -599,6 +601,15 @@ def t_exits():
             equal((r.code, r.out, r.err), plain(words), words)
     r = run("launch:300 sync exit:3")
     equal((r.code, r.number("read_kernel")), (3, 300))
+
+
+def t_slow_buffers():
+    """the exit waits as long as buffers come: none of 40 is lost that take a second and a half"""
+    r = run("launch:1 handed threads:40:5 sync", ["--flush-ms", "10000"], "threads=1,complete_ns=40000000")
+    equal((r.code, r.out), (0, "errors 0\n"))
+    equal((r.status["state"], r.status["reason"]), (STATE_OFF, EXIT))
+    compare(r)
+    check(r.seconds > 1.2, f"{r.seconds} s for 40 buffers")
 
 
 def rss(text):
@@ -623,11 +634,11 @@ def t_real_cupti():
     if os.path.exists("/dev/nvidiactl"):
         return "there is a driver"
     env = {"LD_LIBRARY_PATH": lib}
-    words = "launch:1000 h2d:5 d2h:5 sync tasks:5000 exit:3"
+    words = "launch:1000 h2d:5 d2h:5 sync tasks:60000 exit:3"
     for way in (["--preload"], []):
         r = run(words, way, env=env)
         equal((r.code, r.out, r.err), plain(words, env=env))
-    r = run(words.replace("tasks:5000", "rss"), ["--preload"], env=env)
+    r = run(words.replace("tasks:60000", "rss"), ["--preload"], env=env)
     check(rss(r.out)[0] - rss(plain("launch:1 rss", env=env)[1])[0] < 16 << 10, r.out)
     equal((r.status["state"], r.status["fault_code"]), (STATE_REFUSED, "999"))
     check(r.status["explain"].startswith("CUDA agent: no usable CUDA driver"), r.status["explain"])
@@ -636,7 +647,7 @@ def t_real_cupti():
 
 
 def parts(name, env):
-    p = subprocess.run([os.path.join(SIM, name)], env=dict(os.environ, **env), capture_output=True, timeout=120)
+    p = subprocess.run([os.path.join(SIM, name)], env=dict(os.environ, **env), capture_output=True, timeout=240)
     check(p.returncode == 0 and b"ThreadSanitizer" not in p.stderr, (p.stdout + p.stderr).decode()[-2000:])
 
 

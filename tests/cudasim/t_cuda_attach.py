@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 600
+# timeout: 900
 """qbpf attach --cuda agent: in, at work, and out again, and the target never notices."""
 
 import os
 import shutil
 import signal
 import subprocess
-import time
 
 import agent_session as a
 from agent_session import threads, until
 from harness import Skip, Workload, case, check, equal, spans, summary
-from inject_session import LINE, STAGES, Target, attach, files, nothing_left, once
+from inject_session import LINE, STAGES, Target, attach, files, nothing_left, once, once_at_work
 
 TARGET = os.path.join(a.SIM, "inject_target")
 EVERY = "cuda malloc dlopen print read sleep cond epoll poll select sigwait msg regs errno signal eintr".split()
@@ -49,12 +48,13 @@ def left_alone_again():
     log = a.fresh(".csv")
     with target("cuda", "idle:2", log=log) as w:
         before = threads(w.pid), files(w.pid)
-        doc, err = once(w.pid)
+        doc, err = once_at_work(w.pid, log)
         check(a.counts(doc)[0].get("kernels", 0) > 10, f"kernels: {a.gpu_note(doc)}")
         nothing_left(w.pid, before)
-        calls = sum(1 for line in open(log) if line.startswith("cupti,"))
-        time.sleep(0.5)
-        equal(sum(1 for line in open(log) if line.startswith("cupti,")), calls, "calls of CUPTI afterwards")
+        seen = a.Grower(log)
+        calls = seen.count("cupti")
+        seen.await_more("kernel", 300)
+        equal(seen.count("cupti"), calls, "calls of CUPTI afterwards")
         w.end()
 
 
@@ -113,15 +113,20 @@ def two_hundred_threads():
 @case
 def attached_twice():
     "a second qbpf is refused in one line, and the first goes on"
-    with target("cuda") as w:
+    log = a.fresh(".csv")
+    with target("cuda", log=log) as w:
+        seen = a.Grower(log)
         with attach(w.pid) as first:
             first.wait_err("CUDA agent: on")
             _, err = once(w.pid, code=1)
             check("at work for another qbpf" in err, err)
-            doc, err = once(w.pid, mode="auto")
+            with attach(w.pid, mode="auto") as second:
+                second.wait_ready()
+                seen.await_more("kernel", 20)
+                doc, err = summary(second.stop()), second.err_text()
             check("CUDA's calls are seen by uprobes" in err and not LINE.search(err), err)
-            check(spans(doc)["cuda:cudaLaunchKernel"]["count"] > 0, "launches, beside the agent")
-            time.sleep(0.2)
+            check(spans(doc)["cuda:cudaLaunchKernel"]["count"] >= 20, "launches, beside the agent")
+            seen.await_more("kernel", 60)
             doc = summary(first.stop())
         check(a.counts(doc)[0]["kernels"] > 50, f"{a.gpu_note(doc)}")
         equal(a.counts(doc)[1], 0, "lost")
@@ -156,6 +161,10 @@ def killed_at_work():
         w.end()
 
 
+def in_call(pid, *numbers):
+    return open(f"/proc/{pid}/syscall").read().split()[0] in [str(n) for n in numbers]
+
+
 @case
 def what_is_refused():
     "a debugger is there, a seccomp filter, a static program, no CUDA, stopped: one line each, the target unharmed"
@@ -172,7 +181,7 @@ def what_is_refused():
         refused(w.pid, "seccomp filter")
         w.end()
     with Workload(["/bin/sleep", "1000"], ready=None) as w:
-        time.sleep(0.2)
+        until("it sleeps", lambda: in_call(w.pid, 35, 230))
         refused(w.pid, "does not use CUDA")
     static = a.fresh(".static")
     source = static + ".c"
@@ -180,15 +189,16 @@ def what_is_refused():
         f.write("#include <unistd.h>\nint main(void) { for (;;) pause(); }\n")
     if subprocess.run(["gcc", "-static", "-o", static, source], stderr=subprocess.DEVNULL).returncode == 0:
         with Workload([static], ready=None) as w:
-            time.sleep(0.2)
+            until("it pauses", lambda: in_call(w.pid, 34))
             refused(w.pid, "statically linked")
     with target("cuda") as w:
-        with subprocess.Popen(["gdb", "-q", "-batch", "-p", str(w.pid), "-ex", "shell sleep 6"],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        with subprocess.Popen(["gdb", "-q", "-batch", "-p", str(w.pid), "-ex", "shell cat"],
+                              stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL) as g:  # fmt: skip
             until("gdb is there", lambda: "TracerPid:\t0" not in open(f"/proc/{w.pid}/status").read())
             _, err = once(w.pid, code=1)
             check(f"traced by process {g.pid} already" in err, err)
+            g.stdin.close()
         w.end()
     with target("cuda") as w:
         os.kill(w.pid, signal.SIGSTOP)
@@ -206,12 +216,15 @@ def as_another_user():
         raise Skip("no setpriv")
     os.chmod(a.tmp, 0o755)
     argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", TARGET, "cuda", "sleep"]
-    with Target(argv, env=a.env()) as w:
+    log = a.fresh(".csv")
+    open(log, "w").close()
+    os.chmod(log, 0o666)
+    with Target(argv, env=a.env(log)) as w:
         before = threads(w.pid), files(w.pid)
-        doc, err = once(w.pid)
+        doc, err = once_at_work(w.pid, log)
         check(a.counts(doc)[0].get("kernels", 0) > 10, f"{a.gpu_note(doc)}: {err}")
         until("the thread is gone", lambda: threads(w.pid) == before[0])
-        doc, err = once(w.pid)  # the copy that is there is taken again
+        doc, err = once_at_work(w.pid, log)  # the copy that is there is taken again
         check(a.counts(doc)[0].get("kernels", 0) > 10, f"{a.gpu_note(doc)}: {err}")
         copies = {line.split()[-2] for line in open(f"/proc/{w.pid}/maps") if "libqbpf_cupti" in line}
         equal(copies, {"/memfd:libqbpf_cupti.so"}, "copies")
@@ -225,9 +238,10 @@ def in_another_root():
         raise Skip("no unshare")
     script = f"mkdir -p {a.tmp}/sim && cp {a.SIM}/*.so.* {TARGET} {a.tmp}/sim/ && " \
              f"mount -t tmpfs none {a.harness.BUILD} && exec {a.tmp}/sim/inject_target cuda sleep"  # fmt: skip
-    with Target(["unshare", "-m", "sh", "-c", script], env=a.env(LD_LIBRARY_PATH=a.tmp + "/sim")) as w:
+    log = a.fresh(".csv")
+    with Target(["unshare", "-m", "sh", "-c", script], env=a.env(log, LD_LIBRARY_PATH=a.tmp + "/sim")) as w:
         check(not os.path.exists(f"/proc/{w.pid}/root{a.AGENT}"), "the file is hidden")
-        doc, err = once(w.pid)
+        doc, err = once_at_work(w.pid, log)
         check(a.counts(doc)[0].get("kernels", 0) > 10, f"{a.gpu_note(doc)}: {err}")
         w.end()
 

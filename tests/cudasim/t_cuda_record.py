@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 300
+# timeout: 900
 """qbpf -o with the CUDA agent in: what the file holds of the GPU is what the simulator did, and the
 summary of the session says the same."""
 
@@ -136,10 +136,10 @@ def attached():
 def the_reader_is_stopped():
     "qbpf is stopped while 300,000 kernels are launched: held + lost of each type is all of them, in file and summary"
     trace, log, doc = a.fresh(".qbpf"), a.fresh(".csv"), a.fresh(".json")
-    with Qbpf("run", "--cuda", "agent", "-o", trace, f"--json={doc}", "--", a.TARGET, "launch:10", "sleep:1500",
+    with Qbpf("run", "--cuda", "agent", "-o", trace, f"--json={doc}", "--", a.TARGET, "launch:10", f"await:{log}.go",
               "launch:300000", "sync", env=a.env(log)) as q:  # fmt: skip
         q.wait_err("CUDA agent: on")
-        a.while_stopped(q)
+        a.while_stopped(q, f"{log}.go")
         q.finish()
     live, later = summary(open(doc).read()), reported(trace)
     same = {"launch": "call"}
@@ -197,7 +197,7 @@ def the_disk_is_full():
 def qbpf_is_killed():
     "SIGKILL while it records: the file holds the GPU up to the last second"
     trace, log = a.fresh(".qbpf"), a.fresh(".csv")
-    with Workload([a.QUANT, "--seconds", "6", "--rate", "300", "--wait"], env=a.env(log)) as w:
+    with Workload([a.QUANT, "--seconds", "600", "--rate", "300", "--wait"], env=a.env(log)) as w:
         with Qbpf("attach", "-p", w.pid, "--cuda", "agent", "--json", "-o", trace) as q:
             q.wait_err("CUDA agent: on")
             q.wait_ready()
@@ -208,6 +208,7 @@ def qbpf_is_killed():
             a.until("it grows again", lambda: size() > first + 20000)
             q.p.send_signal(signal.SIGKILL)
             q.p.wait()
+        w.p.send_signal(signal.SIGTERM)
         w.finish()
     doc = reported(trace)
     kernels = sum(k["count"] for k in doc["gpu"]["kernels"])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 300
+# timeout: 900
 """What `qbpf report` says of a GPU against what the simulator did: the agent's records, recorded."""
 
 import json
@@ -41,7 +41,7 @@ def run(command, sim="", options=()):
     if sim:
         env["CUDASIM"] = sim
     argv = [DUMP, "--record", trace, *options, AGENT, log, "--", *command]
-    r = subprocess.run(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=100, text=True)
+    r = subprocess.run(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240, text=True)
     equal(r.returncode, 0, f"the status of {argv}: {r.stdout}")
     doc = json.loads(subprocess.run([QBPF, "report", "--json", trace], check=True, stdout=subprocess.PIPE).stdout)
     text = subprocess.run([QBPF, "report", trace], check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -127,7 +127,7 @@ def t_dropped():
 @case
 def t_late():
     """attached late: CUPTI's own clock is converted, drift and offset and all"""
-    words = "late sleep:200 launch:5 sync " + "sleep:700 launch:20 sync " * 3
+    words = "late on launch:5 sync " + "sleep:700 launch:20 sync " * 3
     for sim in ("", "offset_ns=5000000000", "drift_ppb=200000"):
         gpu, truth, text = run([TARGET, *words.split()], sim, ["--late"])
         d, last = gpu["devices"][0], max(k["end"] for k in truth["kernel"])
@@ -135,7 +135,9 @@ def t_late():
             equal(gpu["untimed"], 0, "untimed")
             assert abs(d["to_ns"] - last) <= gpu["convert_error_ns"], (d, last)
         elif "drift" in sim:  # of the device alone: causality shows that there is one
-            assert gpu["clock_error_ns"] is None and 100000 < gpu["clock_change_ns"] < 600000, gpu["clock_change_ns"]
+            drift = (last - min(k["start"] for k in truth["kernel"])) / 5000
+            assert gpu["clock_error_ns"] is None, gpu
+            assert drift / 4 < gpu["clock_change_ns"] < 1.4 * drift, (gpu["clock_change_ns"], drift)
             assert "GPU times drift against the host's" in text
         else:  # seconds away from what the host does
             equal(gpu["untimed"], gpu["activities"], "untimed")

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 
-TIMEOUT_S = 90
+TIMEOUT_S = 180  # it only ends what hangs
 
 
 class BrowserError(Exception):

@@ -7,8 +7,8 @@
  *	cuda_target driver N LIBCUDA
  *	cuda_target linked N			libcudart as it was linked (-DLINKED)
  *
- * Says "ready" and waits for a line, opens the libraries, says "opened" and waits for another, and in the
- * end says "count NAME N" for what it has done.
+ * Says "ready" and waits for a line, opens a library, says "opened" and waits for another, for each library
+ * (once where there is none to open), and in the end says "count NAME N" for what it has done.
  */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -250,9 +250,12 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (!go_on("ready"))
 		return 1;
-	for (int i = 3; i < argc && nlibs < LIBRARIES_MAX; i++)
+	for (int i = 3; i < argc && nlibs < LIBRARIES_MAX; i++) {
 		libs[nlibs++] = open_library(argv[i]);
-	if (!go_on("opened"))
+		if (!go_on("opened"))
+			return 1;
+	}
+	if (!nlibs && !go_on("opened"))
 		return 1;
 	for (int i = 0; i < nlibs; i++) {
 		if (!strcmp(what, "driver"))

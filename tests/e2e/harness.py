@@ -12,6 +12,9 @@ import sys
 import time
 import traceback
 
+# How long anything is waited for: it only ends what hangs, so that a loaded machine does not matter.
+PATIENCE_S = 120
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("QBPF_BUILD") or os.environ.get("BUILD") or os.path.join(ROOT, "build")
 if not os.path.isabs(BUILD):
@@ -78,6 +81,28 @@ def work(name):
     return os.path.join(BUILD, "tests", name)
 
 
+def state_of(pid):
+    """R, S, T ... of its first thread; None: there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
+            return f.read().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def await_state(pid, states):
+    """Until it is in one of these; the last that was seen. What is in the kernel for a moment is in D."""
+    end = time.monotonic() + PATIENCE_S
+    while (now := state_of(pid)) not in states and now and time.monotonic() < end:
+        time.sleep(0.01)
+    return now
+
+
+def runs(pid):
+    """Goes on: it is not stopped, and has not ended."""
+    return await_state(pid, "RS") in ("R", "S")
+
+
 class Workload:
     """A target. It prints "ready" when it waits for a line (or just runs), and at its end
     lines "NAME COUNT" that say what really happened."""
@@ -105,9 +130,10 @@ class Workload:
             self.p.kill()
         self.p.communicate()
 
-    def wait_for(self, text, timeout=20):
+    def wait_for(self, text, times=1, timeout=PATIENCE_S):
+        """Until it has said so, that often."""
         end = time.monotonic() + timeout
-        while text.encode() not in self.out:
+        while self.out.count(text.encode()) < times:
             left = end - time.monotonic()
             r, _, _ = select.select([self.p.stdout], [], [], max(left, 0))
             data = os.read(self.p.stdout.fileno(), 65536) if r else b""
@@ -119,7 +145,7 @@ class Workload:
         self.p.stdin.write((line + "\n").encode())
         self.p.stdin.flush()
 
-    def finish(self, timeout=60):
+    def finish(self, timeout=PATIENCE_S):
         """Waits for the end; returns the counts that it printed."""
         out, err = self.p.communicate(timeout=timeout)
         self.out += out
@@ -147,6 +173,7 @@ class Qbpf:
             **kw,
         )
         self.err = b""
+        self.rest = b""  # of stdout: read and not yet used
 
     def __enter__(self):
         return self
@@ -156,9 +183,10 @@ class Qbpf:
             self.p.kill()
         self.p.communicate()
 
-    def wait_err(self, text, timeout=30):
+    def wait_err(self, text, times=1, timeout=PATIENCE_S):
+        """Until stderr says so, that often."""
         end = time.monotonic() + timeout
-        while text.encode() not in self.err:
+        while self.err.count(text.encode()) < times:
             r, _, _ = select.select([self.p.stderr], [], [], max(end - time.monotonic(), 0))
             data = os.read(self.p.stderr.fileno(), 65536) if r else b""
             if not data:
@@ -172,19 +200,46 @@ class Qbpf:
         self.wait_err(", ready in ")
         return self
 
-    def stop(self, sig=signal.SIGINT, timeout=30, code=0):
+    def line(self, timeout=PATIENCE_S):
+        """The next line of stdout."""
+        end = time.monotonic() + timeout
+        while b"\n" not in self.rest:
+            left = max(end - time.monotonic(), 0)
+            r, _, _ = select.select([self.p.stdout], [], [], left)
+            data = os.read(self.p.stdout.fileno(), 65536) if r else b""
+            if not data:
+                self.p.kill()
+                raise Failure(f"qbpf {' '.join(self.args)} printed no line: {self.rest!r}")
+            self.rest += data
+        line, self.rest = self.rest.split(b"\n", 1)
+        return line.decode()
+
+    def snapshot(self):
+        """The figures of now, of a session with --json on stdout that has no interval."""
+        self.p.send_signal(signal.SIGUSR1)
+        return summary(self.line())
+
+    def await_count(self, span, n, key="count"):
+        """Until a figure of the span is so large."""
+        end = time.monotonic() + PATIENCE_S
+        while (now := spans(self.snapshot())[span].get(key, 0)) < n:
+            if time.monotonic() > end:
+                raise Failure(f"{key} of {span} is {now}, never {n}")
+            time.sleep(0.01)
+
+    def stop(self, sig=signal.SIGINT, timeout=PATIENCE_S, code=0):
         if self.p.poll() is None:
             self.p.send_signal(sig)
         return self.finish(timeout, code)
 
-    def finish(self, timeout=60, code=0):
+    def finish(self, timeout=PATIENCE_S, code=0):
         try:
             out, err = self.p.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             self.p.kill()
             raise Failure(f"qbpf {' '.join(self.args)} did not end: {self.err!r}") from None
         self.err += err
-        self.out = out.decode(errors="replace") if out else ""
+        self.out = (self.rest + (out or b"")).decode(errors="replace")
         if code is not None:
             equal(
                 self.p.returncode,

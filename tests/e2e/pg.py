@@ -8,8 +8,9 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 
-from harness import Skip
+from harness import PATIENCE_S, Skip
 
 BIN = (sorted(glob.glob("/usr/lib/postgresql/*/bin")) or [None])[-1]
 CLIENTS = 4
@@ -49,9 +50,9 @@ class Server:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        for _ in range(200):
-            if self.sql("SELECT 1", check_it=False).returncode == 0:
-                break
+        end = time.monotonic() + PATIENCE_S
+        while self.sql("SELECT 1", check_it=False).returncode and time.monotonic() < end:
+            time.sleep(0.02)
         self.sql("CREATE TABLE t(id int PRIMARY KEY, v int)")
         self.sql("INSERT INTO t SELECT i, 0 FROM generate_series(1, 1000) i")
         self.script = os.path.join(self.dir, "script.sql")

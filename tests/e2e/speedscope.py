@@ -25,7 +25,10 @@ def speedscope_app():
     page = os.path.join(into, "package", "dist", "release")
     if not os.path.exists(os.path.join(page, "index.html")):
         os.makedirs(into, exist_ok=True)
-        p = subprocess.run(["npm", "pack", "--silent", SPEEDSCOPE], cwd=into, capture_output=True, timeout=120)
+        try:
+            p = subprocess.run(["npm", "pack", "--silent", SPEEDSCOPE], cwd=into, capture_output=True, timeout=120)
+        except subprocess.TimeoutExpired:
+            raise Skip(f"npm does not fetch {SPEEDSCOPE} in 120 s") from None
         if p.returncode:
             raise Skip(f"npm cannot fetch {SPEEDSCOPE}: {p.stderr.decode()[-100:].strip()!r}")
         archive = os.path.join(into, p.stdout.decode().split()[-1])

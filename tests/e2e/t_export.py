@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 600
 """qbpf export to what viewers read: a reader of each format finds what the trace holds. Perfetto's
 protobuf, Chrome's JSON, speedscope's own."""
 

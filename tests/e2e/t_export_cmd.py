@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 600
 """qbpf export as a command: options, selection, what becomes of its output when something fails."""
 
 import csv

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 600
 """qbpf export of what a GPU did, read back by a reader of each format and compared with a reader of the
 records, for made-up recordings; and with what the simulator did, for recordings by the agent."""
 
@@ -127,7 +126,7 @@ def simulated(sim, *options):
     dump = [o[1:] for o in options if o.startswith("@")]
     argv = [DUMP, "--record", path, *dump, AGENT, log, "--", QUANT, "--kernel-ns", "40000",
             *[o for o in options if not o.startswith("@")]]
-    p = subprocess.run(argv, env=dict(os.environ, CUDASIM_TRUTH=truth, CUDASIM=sim), capture_output=True, timeout=100)
+    p = subprocess.run(argv, env=dict(os.environ, CUDASIM_TRUTH=truth, CUDASIM=sim), capture_output=True, timeout=600)
     equal(p.returncode, 0, f"status of {argv}: {p.stderr}")
     rows = list(csv.DictReader(open(truth)))
     n = lambda r, k: int(r[k] or 0)  # noqa: E731

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 600
 """qbpf export, as speedscope itself shows it: the prebuilt page from npm, in a headless chromium."""
 
 import collections

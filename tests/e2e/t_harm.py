@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 300
 """Programs that probes broke: each must print, traced by default options, exactly what it prints
 alone, and end the same way."""
 
@@ -8,9 +7,8 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 
-from harness import QBPF, ROOT, Skip, case, check, equal, main
+from harness import PATIENCE_S, QBPF, ROOT, Skip, Workload, attach_json, case, check, equal, main
 
 MAIN = "int main(int argc, char **argv)"
 
@@ -35,14 +33,14 @@ def same(source, *select, flags=(), cc="gcc", ext="c", args=(), returns=("auto",
     d = tempfile.mkdtemp(prefix="qbpf-harm-")
     try:
         exe = build(d, "prog", source, *flags, cc=cc, ext=ext)
-        alone = subprocess.run([exe, *args], capture_output=True, text=True, timeout=60)
+        alone = subprocess.run([exe, *args], capture_output=True, text=True, timeout=PATIENCE_S)
         for way in returns:
             out = os.path.join(d, "summary")
             r = subprocess.run(
                 [QBPF, "run", "-q", f"--json={out}", "--returns", way, *select, "--", exe, *args],
                 capture_output=True,
                 text=True,
-                timeout=100,
+                timeout=PATIENCE_S,
             )
             equal(r.returncode, alone.returncode, f"status, --returns {way}: {r.stderr[-300:]}")
             check(
@@ -98,18 +96,17 @@ def lazy_binding():
         exe = build(
             d, "prog",
             "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
-            f"{MAIN} {{ usleep(1500000); printf(\"%d\\n\", atoi(\"42\")); return 7; }}\n",
+            f"{MAIN} {{ char c; write(1, \"ready\\n\", 6); read(0, &c, 1);\n"
+            "printf(\"%d\\n\", atoi(\"42\")); return 7; }\n",
             "-Wl,-z,lazy",
         )
-        p = subprocess.Popen([exe], stdout=subprocess.PIPE, text=True)
-        time.sleep(0.2)
-        r = subprocess.run(
-            [QBPF, "attach", "-q", "-p", str(p.pid), "-f", "ld-linux*!*", "-f", "prog!*",
-             "--max-spans", "100000", "--json"],
-            capture_output=True, text=True, timeout=100,
-        )
-        out, _ = p.communicate(timeout=20)
-        equal((out, p.returncode), ("42\n", 7), f"the program ({r.stderr})")
+        with Workload([exe]) as w, attach_json(
+            w.pid, "-f", "ld-linux*!*", "-f", "prog!*", "--max-spans", "100000"
+        ) as q:
+            q.wait_ready()
+            w.go()
+            equal((w.p.wait(PATIENCE_S), w.p.stdout.read()), (7, b"42\n"), "the program")
+            q.finish()
     finally:
         shutil.rmtree(d, ignore_errors=True)
 

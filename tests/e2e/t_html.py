@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 900
 """The page of `report --html` in a real browser: that it draws what the recording holds, that zoom,
 search, sorting and selection work, that no name can leave its place, that nothing is loaded."""
 

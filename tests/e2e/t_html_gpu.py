@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 600
 """The GPU's section of `report --html` in a real browser: its tables are those of `report --json`, its
 pictures have every stream and what runs in it, arrows, keys; no name leaves its place."""
 

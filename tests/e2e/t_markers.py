@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 900
 """The markers of qbpf/probe.h, hit for real and seen by tracers that know nothing of qbpf:
 bpftrace, gdb and perf. The program itself says what they must see."""
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 300
 """PostgreSQL under pgbench: a program no one here wrote, with markers, semaphores and forked
 backends. The number of transaction spans must be what pgbench says it did."""
 

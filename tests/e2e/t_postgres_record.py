@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 600
 """PostgreSQL under pgbench, recorded: every span that the kernel counted is in the file or lost by
 name, the report agrees with pgbench, every format holds every span as its own readers see it, and
 check gates it. QBPF_PG_SECONDS: how long pgbench runs (default 5). Of a minute, with its 15 M
@@ -315,7 +314,8 @@ def check_gates_it():
     """check passes what holds, exits 3 for a broken budget, and writes junit"""
     path = recording()[0]
     junit = os.path.join(folder, "junit.xml")
-    qbpf("check", path, "postgresql:query p99 < 10s", "postgresql:query count > 1000", "--junit", junit)
+    n = spans(json.loads(qbpf("report", "--json", path)))["postgresql:query"]["count"]
+    qbpf("check", path, "postgresql:query p99 < 100s", f"postgresql:query count == {n}", "--junit", junit)
     suite = xml.etree.ElementTree.parse(junit).getroot()
     equal(len(list(suite.iter("testcase"))), 2, "cases in junit")
     qbpf("check", path, "postgresql:query p50 < 1ns", code=3)

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 300
 """QuantLib's example programs: C++ functions by demangled glob in a 34 MB library, exceptions
 safe, the programs' own output unchanged."""
 

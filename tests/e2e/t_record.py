@@ -14,8 +14,8 @@ import sys
 import tempfile
 import time
 
-from harness import (QBPF, ROOT, Failure, Qbpf, Skip, Workload, attach_json, case, check, equal, main,
-                     spans, summary, work)
+from harness import (PATIENCE_S, QBPF, ROOT, Failure, Qbpf, Skip, Workload, attach_json, case, check,
+                     equal, main, spans, summary, work)
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "tools"))
 import qtrace  # noqa: E402: the path comes first
@@ -403,11 +403,11 @@ def exec_program():
 @case
 def killed_qbpf():
     """SIGKILL in the middle: the target goes on, and the file is good up to a second before"""
-    with folder() as d, Workload([work("w_strategy"), "--seconds", "60"]) as w:
+    with folder() as d, Workload([work("w_strategy"), "--seconds", "600"]) as w:
         path = os.path.join(d, "t.qbpf")
         with Qbpf("attach", "-p", w.pid, "-o", path, stdout=subprocess.DEVNULL) as q:
             q.wait_ready()
-            time.sleep(3)
+            time.sleep(7)
             killed = time.monotonic_ns()
             q.p.kill()
             q.p.wait()
@@ -415,7 +415,8 @@ def killed_qbpf():
         t = Read(path)
         check(not t.clean, "closed?")
         check(t.held("strategy:tick") > 0, "no spans")
-        check(killed - t.last_ns < 2_500_000_000, f"{(killed - t.last_ns) / 1e9} s are missing")
+        # Written each second, if qbpf gets to run; far less than all that there was.
+        check(killed - t.last_ns < 5_000_000_000, f"{(killed - t.last_ns) / 1e9} s are missing")
         equal(t.counts, {}, "counts")
 
 
@@ -477,7 +478,7 @@ def full_disk_run():
         argv = ["run", "--json", "-o", os.path.join(d, "t.qbpf"), "--"]
         q = subprocess.run([os.path.join(os.path.dirname(work("x")), "..", "qbpf"), *argv,
                             work("w_record"), "burst", "600000"],
-                           input=b"go\n", capture_output=True, timeout=60)  # fmt: skip
+                           input=b"go\n", capture_output=True, timeout=600)  # fmt: skip
     equal(q.returncode, 1, f"exit code ({q.stderr.decode()})")
     check(b"count rec:span 600000" in q.stdout, "the child's end")
 
@@ -492,7 +493,7 @@ def stops():
             with attach_json(w.pid, "-o", path, "--sample", "500", *args) as q:
                 q.wait_ready()
                 if end:
-                    time.sleep(0.5)
+                    q.await_count("proc:tick", 1)
                     q.p.send_signal(end)
                 doc = summary(q.finish())
             check(w.p.poll() is None, "the target has ended")
@@ -511,8 +512,8 @@ def stopped_in_flight():
             path = os.path.join(d, "t.qbpf")
             with attach_json(w.pid, "-u", "bench:*", "-o", path, *args, env=env) as q:
                 q.wait_ready()
-                w.go("go 30")
-                time.sleep(0.3)
+                w.go("go 600")
+                q.await_count("bench:span", 1001)
                 doc = summary(q.stop())
         t, s = doc["trace"], doc["spans"][0]
         check(s["count"] > 1000, f"{s['count']} spans")
@@ -712,7 +713,8 @@ def pinned():
             tids = os.listdir(f"/proc/{q.p.pid}/task")
             check(len(tids) >= 3, f"threads {tids}")
             for tid in tids:
-                equal(os.sched_getaffinity(int(tid)), {cpu}, "affinity")
+                with contextlib.suppress(ProcessLookupError):  # one that was busy at the start only
+                    equal(os.sched_getaffinity(int(tid)), {cpu}, "affinity")
             equal(os.sched_getaffinity(w.pid), before, "the target's affinity")
             q.stop()
 
@@ -729,7 +731,7 @@ def away_from_target():
         args = ("-o", os.path.join(d, "t.qbpf"), "--sample", "1000")
         with attach_json(w.pid, *args) as q:
             q.wait_ready()
-            end = time.monotonic() + 20
+            end = time.monotonic() + PATIENCE_S
             while os.sched_getaffinity(q.p.pid) != set(cpus[1:]):
                 if time.monotonic() > end:
                     raise Failure(f"still on {os.sched_getaffinity(q.p.pid)}")

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """qbpf run: from the first instruction, the child's status passed on, no child left behind."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import time
 
-from harness import BUILD, QBPF, Qbpf, Skip, case, check, equal, main, spans, summary, work
+from harness import (BUILD, PATIENCE_S, QBPF, Qbpf, Skip, await_state, case, check, equal, main, spans,
+                     summary, work)
 
 
 def run(*args, stdin="go\n", env=None):
@@ -16,7 +18,7 @@ def run(*args, stdin="go\n", env=None):
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         env={**os.environ, **(env or {})},
     )
 
@@ -54,7 +56,7 @@ def status_is_passed_on():
     """exit code and signal of the child"""
     equal(run("--", work("w_process"), "exit", 42).returncode, 42, "exit code")
     with Qbpf("run", "--", work("w_process"), "busy") as q:
-        time.sleep(0.7)
+        q.wait_ready()
         kids = pids_of(work("w_process") + "\0busy")
         kids = [k for k in kids if k != q.p.pid]
         equal(len(kids), 1, "one child")
@@ -145,11 +147,12 @@ def sigkill_of_qbpf():
         time.sleep(delay)
         p.kill()
         p.wait()
-        time.sleep(0.3)
         for k in pids_of(work("w_process") + "\0busy"):
-            state = open(f"/proc/{k}/stat").read().rsplit(")", 1)[1].split()[0]
-            os.kill(k, signal.SIGKILL)
-            check(state in "RS", f"child is in state {state} after {delay}")
+            # What has not become the program yet, and any other child of qbpf's, ends with it.
+            state = await_state(k, "RSZ")
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(k, signal.SIGKILL)
+            check(state in ("R", "S", "Z", None), f"child is in state {state} after {delay}")
 
 
 @case
@@ -178,7 +181,7 @@ def follow_run():
             line = p.stderr.readline()
             check(line, f"qbpf ended: {err}")
             err += line
-        out, _ = p.communicate("go\n", timeout=60)
+        out, _ = p.communicate("go\n", timeout=PATIENCE_S)
     finally:
         p.kill()
     equal(p.returncode, 5, err)

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 300
 """Targets as they occur: deleted and replaced binaries, other mount and pid namespaces, linked in
 every way, stripped, with semaphores; qbpf list on them."""
 

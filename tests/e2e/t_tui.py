@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 600
 """The full-screen view under a pseudo terminal: what it shows, its keys, sizes, and every way out.
 
 No BPF and no root: tui_driver feeds it snapshots made by hand, one for each "step".
@@ -115,7 +114,10 @@ class View:
         while True:
             self.pump(0.2)
             if condition():
-                return
+                # What was drawn up to there may have been a part.
+                self.command("sync")
+                if condition():
+                    return
             if time.monotonic() > end:
                 check(False, f"never happened: {what}", self)
             time.sleep(0.01)

@@ -5,7 +5,7 @@
  *
  *	step	 the next snapshot (1,000 more ticks each)	say TEXT   a message
  *	segv	 a wild write					exit	   exit() with the view open
- *	end	 tui__free() and a normal return
+ *	end	 tui__free() and a normal return		sync	   nothing
  *
  * Answers "ok LINE" on fd 4 when the view has been drawn. Without fd 3 (for looking at it by
  * hand) a snapshot comes every 200 ms. --spans N gives N more spans, --gpu a GPU that

@@ -93,7 +93,7 @@ static void put_good(struct fuzz *f, uint32_t place, uint64_t value)
 	struct qbpf_ring_writer w;
 	char name[16];
 
-	rec->type = (uint16_t)(1 + value % QBPF_RING_START);
+	rec->type = (uint16_t)(1 + value % QBPF_RING_WINDOW);
 	rec->size = (uint16_t)(ring_type_size(rec->type) + (value >> 8) % 64 * 8);
 	memset(name, 'a' + (int)(value >> 16) % 26, sizeof(name));
 	qbpf_ring_claim(&f->ring, 1, place, &w);

@@ -227,7 +227,7 @@ for name in "${names[@]}"; do
 	fi
 	# The options of the caller are words.
 	# shellcheck disable=SC2086
-	if "$out/fuzz_$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -max_len=20000 \
+	if "$out/fuzz_$name" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=1024 -max_len=20000 \
 		-artifact_prefix="$out/found/$name-" ${FUZZ_ARGS:-} "$dir" >"$log" 2>&1; then
 		echo "ok $n - $name # $(grep -ao 'stat::number_of_executed_units: *[0-9]*' "$log" |
 			grep -o '[0-9]*$') runs"

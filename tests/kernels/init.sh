@@ -30,7 +30,7 @@ cd /
 for t in /build/tests/bpf/t_*; do
 	[ -x "$t" ] || continue
 	echo "### begin $(basename "$t")"
-	timeout -s KILL 300 "$t" 2>/tmp/stderr
+	timeout -s KILL 1500 "$t" 2>/tmp/stderr
 	rc=$?
 	# After a newline of its own: a test that dies may leave half a line.
 	echo

@@ -12,7 +12,8 @@
  *	--record FILE.qbpf	a trace of it as well
  *	--never-read		polls for the first time when CMD has ended
  *	--stop MS		asks the agent to detach so long after it is on
- *	--gone MS		ends the reading so long after the agent is on, and waits for CMD
+ *	--stop-at PATH		asks the agent to detach when there is such a file
+ *	--gone-at PATH		ends the reading when there is such a file, and waits for CMD
  */
 #include <errno.h>
 #include <getopt.h>
@@ -34,7 +35,8 @@ static bool never_read;
 static const char *record_path;
 static struct trace_writer *writer;
 static uint32_t *trace_ids, ntrace_ids; /* by id of the ring */
-static long stop_ms = -1, gone_ms = -1;
+static long stop_ms = -1;
+static const char *stop_path, *gone_path;
 
 static const char *text(uint32_t id)
 {
@@ -298,6 +300,11 @@ static pid_t start(const char *agent, char **argv)
 	_exit(127);
 }
 
+static bool is_there(const char *path)
+{
+	return path && !access(path, F_OK);
+}
+
 static void follow(pid_t pid, int *status)
 {
 	const struct timespec pause = {.tv_nsec = 2000000};
@@ -309,12 +316,13 @@ static void follow(pid_t pid, int *status)
 		ring_reader__status(reader, &s);
 		if (!on && s.state == QBPF_RING_ON)
 			on = now_ns();
-		if (on && stop_ms >= 0 && !stopped &&
-		    now_ns() - on >= (uint64_t)stop_ms * 1000000) {
+		if (!stopped &&
+		    (is_there(stop_path) ||
+		     (on && stop_ms >= 0 && now_ns() - on >= (uint64_t)stop_ms * 1000000))) {
 			ring_reader__stop(reader);
 			stopped = true;
 		}
-		if (on && gone_ms >= 0 && now_ns() - on >= (uint64_t)gone_ms * 1000000)
+		if (is_there(gone_path))
 			return;
 		if (!never_read)
 			ring_reader__poll(reader, dump, NULL);
@@ -324,13 +332,11 @@ static void follow(pid_t pid, int *status)
 }
 
 static const struct option longs[] = {
-    {"preload", 0, 0, 'p'},    {"late", 0, 0, 'l'},
-    {"lanes", 1, 0, 'n'},      {"lane-bytes", 1, 0, 'b'},
-    {"strings", 1, 0, 's'},    {"strings-bytes", 1, 0, 'S'},
-    {"nodes", 0, 0, 'N'},      {"no-calls", 0, 0, 'C'},
-    {"flush-ms", 1, 0, 'f'},   {"record", 1, 0, 'R'},
-    {"never-read", 0, 0, 'r'}, {"stop", 1, 0, 'x'},
-    {"gone", 1, 0, 'g'},       {0},
+    {"preload", 0, 0, 'p'},    {"late", 0, 0, 'l'},	  {"lanes", 1, 0, 'n'},
+    {"lane-bytes", 1, 0, 'b'}, {"strings", 1, 0, 's'},	  {"strings-bytes", 1, 0, 'S'},
+    {"nodes", 0, 0, 'N'},      {"no-calls", 0, 0, 'C'},	  {"flush-ms", 1, 0, 'f'},
+    {"record", 1, 0, 'R'},     {"never-read", 0, 0, 'r'}, {"stop", 1, 0, 'x'},
+    {"stop-at", 1, 0, 'X'},    {"gone-at", 1, 0, 'g'},	  {0},
 };
 
 static int parse(int argc, char **argv)
@@ -377,8 +383,11 @@ static int parse(int argc, char **argv)
 		case 'x':
 			stop_ms = (long)n;
 			break;
+		case 'X':
+			stop_path = optarg;
+			break;
 		case 'g':
-			gone_ms = (long)n;
+			gone_path = optarg;
 			break;
 		default:
 			return -1;
@@ -416,7 +425,7 @@ int main(int argc, char **argv)
 	free(trace_ids);
 	fclose(out);
 	ring_reader__free(reader);
-	if (gone_ms >= 0)
+	if (gone_path)
 		waitpid(pid, &status, 0);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -6,7 +6,7 @@ Builds one program with each linker and layout, stripped in several ways and wit
 kept elsewhere, and compares elf_dump's sites, semaphores, operands and functions with what
 readelf says of the same file.
 """
-# timeout: 240
+# timeout: 1800
 
 import os
 import re

@@ -27,6 +27,7 @@ union gr_record {
 	struct qbpf_ring_clock_point clock;
 	struct qbpf_ring_dropped dropped;
 	struct qbpf_ring_start start;
+	struct qbpf_ring_window window;
 };
 
 /* A record, or a span when its kind is not 0. */

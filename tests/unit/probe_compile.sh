@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # qbpf/probe.h compiles clean in every dialect, -DQBPF_DISABLE leaves nothing of it in the object,
 # and an idle marker adds its three instructions and no others.
-# timeout: 300
+# timeout: 1800
 set -u
 
 root=$(cd "$(dirname "$0")/../.." && pwd)

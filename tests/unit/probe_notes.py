@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 300
+# timeout: 1800
 """What qbpf/probe.h leaves in ELF files: notes like those of sys/sdt.h, sites that step over the
 red zone, no operand that moves with the stack pointer, and all of it whole after any linking."""
 

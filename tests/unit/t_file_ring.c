@@ -70,6 +70,7 @@ static const uint16_t sizes[] = {
     [QBPF_RING_CLOCK] = sizeof(struct qbpf_ring_clock_point),
     [QBPF_RING_DROPPED] = sizeof(struct qbpf_ring_dropped),
     [QBPF_RING_START] = sizeof(struct qbpf_ring_start),
+    [QBPF_RING_WINDOW] = sizeof(struct qbpf_ring_window),
 };
 #define NTYPES (sizeof(sizes) / sizeof(sizes[0]))
 

@@ -436,7 +436,7 @@ static void t_flush(void **state)
 		}
 		assert_int_equal(trace_writer__flush(w), 0);
 		assert_int_equal(trace_writer__flush(w), 0);
-		for (int tries = 0; tries < 2000 && seen != 3u * turn; tries++) {
+		for (int tries = 0; tries < 12000 && seen != 3u * turn; tries++) {
 			struct trace_reader *r;
 
 			usleep(5000);

@@ -383,6 +383,73 @@ static void t_verdicts(void **state)
 	side__free(s);
 }
 
+/* "* lost == 0" is broken by lost records of the GPU as well, and by a part of it that nobody recorded. */
+static void t_gpu_lost(void **state)
+{
+#define GPU_DOC(gpu, sources)                                                                      \
+	"{\"schema\":\"qbpf.summary/1\",\"spans\":[" TICK "]" gpu                                  \
+	",\"lost\":{\"events\":0,\"by_source\":{\"bpf\":0" sources "},\"by_probe\":{}}}"
+	static const struct {
+		const char *doc, *rule;
+		size_t n;
+		enum check_verdict verdict; /* of the last case */
+		const char *why;
+	} cases[] = {
+	    {GPU_DOC("", ""), "* lost == 0", 1, CHECK_OK, NULL},
+	    {GPU_DOC(",\"gpu\":{}", ",\"gpu\":0"), "* lost == 0", 2, CHECK_OK, NULL},
+	    {GPU_DOC("", ",\"gpu\":5"), "* lost == 0", 2, CHECK_BROKEN, NULL},
+	    {GPU_DOC("", ",\"gpu\":5"), "* lost == 5", 2, CHECK_OK, NULL},
+	    {GPU_DOC("", ",\"gpu\":5"), "strategy:* lost == 0", 1, CHECK_OK, NULL},
+	    {GPU_DOC("", ",\"gpu\":5"), "* count > 5", 1, CHECK_OK, NULL},
+	    {GPU_DOC(",\"gpu\":{\"agents\":[{\"end\":\"exit\"},{}]}", ",\"gpu\":0"), "* lost == 0",
+	     2, CHECK_OK, NULL},
+	    {GPU_DOC(",\"gpu\":{\"agents\":[{\"end\":\"exit\"},{\"end\":\"fatal\"}]}",
+		     ",\"gpu\":0"),
+	     "* lost == 0", 2, CHECK_BROKEN, "not known: the CUDA agent was gone before its time"},
+	    {GPU_DOC(",\"gpu\":{\"agents\":[{\"end\":\"sudden\"}]}", ",\"gpu\":0"),
+	     "* lost == baseline", 2, CHECK_BROKEN,
+	     "not known: the CUDA agent was gone before its time"},
+	    {GPU_DOC("", ",\"gpu\":5"), "* lost <= baseline + 1", 2, CHECK_BROKEN, NULL},
+	    {GPU_DOC("", ",\"gpu\":5"), "* lost <= baseline + 2", 2, CHECK_OK, NULL},
+	};
+	struct side *s, *base;
+	struct budget b = {0};
+	struct check *c;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(load(GPU_DOC("", ",\"gpu\":3"), &base, &e), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct check_opts o = {.confidence = 0.99, .baseline = base};
+
+		assert_int_equal(load(cases[i].doc, &s, &e), 0);
+		assert_int_equal(budget__add(&b, cases[i].rule, &e), 0);
+		assert_int_equal(check__run(&b, s, &o, &c, &e), 0);
+		assert_int_equal(c->n, cases[i].n);
+		assert_int_equal(c->cases[c->n - 1].verdict, cases[i].verdict);
+		if (cases[i].why)
+			assert_string_equal(c->cases[c->n - 1].why, cases[i].why);
+		if (c->n > 1)
+			assert_string_equal(c->cases[1].name, "records of the GPU");
+		check__free(c);
+		budget__clear(&b);
+		side__free(s);
+	}
+	side__free(base);
+	/* A baseline with nothing of a GPU. */
+	assert_int_equal(load(GPU_DOC("", ""), &base, &e), 0);
+	assert_int_equal(load(GPU_DOC("", ",\"gpu\":5"), &s, &e), 0);
+	assert_int_equal(budget__add(&b, "* lost <= baseline", &e), 0);
+	assert_int_equal(
+	    check__run(&b, s, &(struct check_opts){.confidence = 0.99, .baseline = base}, &c, &e),
+	    0);
+	assert_int_equal(c->cases[1].verdict, CHECK_TOO_FEW);
+	check__free(c);
+	budget__clear(&b);
+	side__free(s);
+	side__free(base);
+}
+
 static void t_strict(void **state)
 {
 	struct side *s = doc();
@@ -572,15 +639,11 @@ static void t_diff(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(t_summary),
-	    cmocka_unit_test(t_bad_documents),
-	    cmocka_unit_test(t_last_line_counts),
-	    cmocka_unit_test(t_deep_documents),
-	    cmocka_unit_test(t_select),
-	    cmocka_unit_test(t_verdicts),
-	    cmocka_unit_test(t_strict),
-	    cmocka_unit_test(t_misfits),
-	    cmocka_unit_test(t_diff),
+	    cmocka_unit_test(t_summary),	  cmocka_unit_test(t_bad_documents),
+	    cmocka_unit_test(t_last_line_counts), cmocka_unit_test(t_deep_documents),
+	    cmocka_unit_test(t_select),		  cmocka_unit_test(t_verdicts),
+	    cmocka_unit_test(t_strict),		  cmocka_unit_test(t_misfits),
+	    cmocka_unit_test(t_gpu_lost),	  cmocka_unit_test(t_diff),
 	};
 
 	return cmocka_run_group_tests_name("model_check", tests, NULL, NULL);

@@ -3,7 +3,7 @@
 """docs/trace-format.md tells the truth: a reader that was written from it (tests/tools/qtrace.py) finds
 in files of the real writer exactly what was put in, as qbpf's own reader does, and mktrace puts in
 what it says."""
-# timeout: 120
+# timeout: 1800
 
 import os
 import subprocess

@@ -43,6 +43,7 @@
 #define PINNED_SIZES 3
 #define REPEATS	     8
 #define STREAMS	     4
+#define OVERLAP_NS   20000000
 #define GRAPHS	     50
 #define ROW	     2000
 #define THREADS	     2
@@ -377,11 +378,12 @@ PHASE(memsets)
 	same(pinned_back, pinned, BYTES, "memsets");
 }
 
-/* One block each: they run side by side. */
+/* One block each: they run side by side, and long enough that the host launches them meanwhile, however busy
+ * it is. */
 PHASE(overlap)
 {
 	for (unsigned i = 0; i < REPEATS * STREAMS; i++)
-		LAUNCH(k_spin, streams[i % STREAMS], 500000);
+		LAUNCH(k_spin, streams[i % STREAMS], OVERLAP_NS);
 	copy_async(dev, pinned, BYTES, cudaMemcpyHostToDevice);
 	SYNC(cudaDeviceSynchronize);
 }

@@ -45,6 +45,7 @@ static const uint16_t least[QBPF_RING_TYPES] = {
     [QBPF_RING_CLOCK] = sizeof(struct qbpf_ring_clock_point),
     [QBPF_RING_DROPPED] = sizeof(struct qbpf_ring_dropped),
     [QBPF_RING_START] = sizeof(struct qbpf_ring_start),
+    [QBPF_RING_WINDOW] = sizeof(struct qbpf_ring_window),
 };
 
 uint32_t ring_type_size(unsigned type)
@@ -360,7 +361,7 @@ void ring_reader__status(const struct ring_reader *r, struct ring_status *s)
 	for (i = 0; i < QBPF_RING_TYPES; i++)
 		GET(lost[i]);
 	GET(lost_strings), GET(dropped), GET(discarded), GET(unknown), GET(broken), GET(buffers);
-	GET(callbacks), GET(late);
+	GET(callbacks), GET(late), GET(flushed_ns);
 #undef GET
 	copy_text(s->in_call, h->in_call, sizeof(s->in_call));
 	copy_text(s->fault_call, h->fault_call, sizeof(s->fault_call));

@@ -80,7 +80,7 @@ struct ring_status {
 	uint64_t kinds, kinds_refused;
 	int32_t kind_fault;
 	uint32_t threads, buffers_out;
-	uint64_t started_ns, on_ns, off_ns, heartbeat_ns, in_call_ns;
+	uint64_t started_ns, on_ns, off_ns, heartbeat_ns, in_call_ns, flushed_ns;
 	char in_call[48], fault_call[48], rival[64], cupti_path[256];
 	uint64_t lost[QBPF_RING_TYPES]; /* by type: what found no room */
 	uint64_t lost_strings, dropped, discarded, unknown, broken, buffers, callbacks, late;

@@ -9,7 +9,7 @@ static const char *const type_names[] = {
     [QBPF_RING_OVERHEAD] = "overhead", [QBPF_RING_DEVICE] = "device",
     [QBPF_RING_CONTEXT] = "context",   [QBPF_RING_STREAM] = "stream",
     [QBPF_RING_CLOCK] = "clock",       [QBPF_RING_DROPPED] = "dropped",
-    [QBPF_RING_START] = "start",
+    [QBPF_RING_START] = "start",       [QBPF_RING_WINDOW] = "window",
 };
 
 const char *ring_type_name(unsigned type)
@@ -116,11 +116,20 @@ static const char *reason_text(const struct ring_status *s)
 		return "detached by itself, its reader was gone";
 	case QBPF_RING_EXIT:
 		return "done, the process ended";
-	case QBPF_RING_FATAL:
-		return "stopped, CUPTI reported a fatal error";
 	default:
 		return "off";
 	}
+}
+
+static void explain_fatal(const struct ring_status *s, char *buf, size_t size)
+{
+	uint64_t ms = s->flushed_ns > s->on_ns ? (s->flushed_ns - s->on_ns) / 1000000 : 0;
+
+	snprintf(
+	    buf, size,
+	    "CUDA agent: CUPTI reported a fatal error and gave up: nothing of the GPU is known "
+	    "since it had been at work for %llu.%03llu s",
+	    (unsigned long long)(ms / 1000), (unsigned long long)(ms % 1000));
 }
 
 void ring_status__explain(const struct ring_status *s, char *buf, size_t size)
@@ -145,6 +154,10 @@ void ring_status__explain(const struct ring_status *s, char *buf, size_t size)
 			 s->in_call);
 		break;
 	case QBPF_RING_OFF:
+		if (s->reason == QBPF_RING_FATAL) {
+			explain_fatal(s, buf, size);
+			break;
+		}
 		snprintf(buf, size, "CUDA agent: %s%s", reason_text(s),
 			 s->warnings & QBPF_RING_WARN_LINGERS
 			     ? "; CUPTI could not be finalised and stays loaded, idle"

@@ -453,11 +453,11 @@ int analysis__new(struct trace_reader *r, const struct analysis_opts *o, struct 
 		err = err_set(e, -ENOMEM, "out of memory");
 	if (!err)
 		err = an__trees(b, e);
-	if (!err)
-		err = an__gpu(b, e);
 	if (!err && b->info->aggregates_len)
 		err =
 		    snapshot__unpack(b->info->aggregates, b->info->aggregates_len, &b->a.kernel, e);
+	if (!err)
+		err = an__gpu(b, e);
 	if (err) {
 		analysis__free(&b->a);
 		return err;

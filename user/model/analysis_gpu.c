@@ -77,6 +77,12 @@ static int make_windows(struct an_build *b)
 	return err;
 }
 
+/* When the kernel began to count, which is a little later than when the file was begun. */
+static uint64_t spans_from(const struct an_build *b)
+{
+	return b->a.kernel ? b->a.kernel->start_ns : b->info->meta.start_ns;
+}
+
 int an__gpu(struct an_build *b, struct err *e)
 {
 	struct gpu_opts usual = {0};
@@ -92,6 +98,8 @@ int an__gpu(struct an_build *b, struct err *e)
 	if (b->a.gpu_windows)
 		usual.visitor = gpu_windows__visitor(b->a.gpu_windows);
 	g = gpu__new(&usual);
+	if (g)
+		gpu__probes(g, spans_from(b), b->info->clean ? b->info->end_ns : GPU_UNKNOWN);
 	err = g ? add_tables(g, b->info) : -ENOMEM;
 	if (!err)
 		err = trace_reader__start(b->reader, TRACE_ALL_THREADS, false);

@@ -15,6 +15,8 @@
 #include "model/match.h"
 #include "model/select_item.h"
 
+#define GPU_RECORDS (SIDE_NONE - 1) /* in place of an item: records of the GPU that were lost */
+
 struct run {
 	struct check *check;
 	struct confidence confidence;
@@ -63,18 +65,29 @@ static struct check_case *add_case(struct check *ch, const struct rule *r)
 	return &ch->cases[ch->n++];
 }
 
+static void estimate(const struct run *run, const struct side *s, size_t item, struct figure f,
+		     struct estimate *out)
+{
+	if (item == GPU_RECORDS)
+		side__gpu_lost(s, out);
+	else
+		side__estimate(s, item, f, &run->confidence, out);
+}
+
 /* 0; 1: the case is settled; or -ENOMEM. */
 static int get_baseline(struct run *run, size_t item, struct check_case *c, struct quantity *out)
 {
 	const struct side *base = run->check->baseline;
-	uint32_t at = run->match[item];
+	bool gpu = item == GPU_RECORDS;
+	uint32_t at = !gpu ? run->match[item] : base->has_gpu ? GPU_RECORDS : SIDE_NONE;
 	struct estimate est;
 	int err = 0;
 
 	if (at == SIDE_NONE)
-		err = settle(c, CHECK_TOO_FEW, "%s has no such span", base->path);
+		err = settle(c, CHECK_TOO_FEW, "%s has no such %s", base->path,
+			     gpu ? "records" : "span");
 	else
-		side__estimate(base, at, c->rule->figure, &run->confidence, &est);
+		estimate(run, base, at, c->rule->figure, &est);
 	if (at == SIDE_NONE)
 		return err ? err : 1;
 	if (est.state == EST_KNOWN) {
@@ -131,7 +144,7 @@ static int judge(struct run *run, size_t item, struct check_case *c)
 	bool ok;
 	int err = 0;
 
-	side__estimate(run->check->side, item, r->figure, &run->confidence, &c->figure);
+	estimate(run, run->check->side, item, r->figure, &c->figure);
 	if (c->figure.state == EST_ABSENT || c->figure.state == EST_UNKNOWN)
 		return settle(c, CHECK_BROKEN, "%s", c->figure.why);
 	c->has_figure = c->figure.state == EST_KNOWN;
@@ -180,6 +193,21 @@ static int check_item(struct run *run, const struct rule *r, size_t item)
 	return c->name ? judge(run, item, c) : -ENOMEM;
 }
 
+/* Of the GPU there are no spans, but of all that could be lost its records are a part. */
+static int check_gpu(struct run *run, const struct rule *r)
+{
+	struct check_case *c;
+
+	if (!run->check->side->has_gpu || r->figure.kind != FIG_LOST || strcmp(r->span, "*") != 0)
+		return 0;
+	c = add_case(run->check, r);
+	if (!c)
+		return -ENOMEM;
+	c->dim = figure__dim(r->figure, SIDE_TIME);
+	c->name = strdup("records of the GPU");
+	return c->name ? judge(run, GPU_RECORDS, c) : -ENOMEM;
+}
+
 /* The rule means nothing here: broken. */
 static int check_nothing(struct run *run, const struct rule *r, const char *why)
 {
@@ -216,6 +244,8 @@ static int check_rule(struct run *run, const struct rule *r)
 			      unfit);
 	else if (!err && unfit && !taken)
 		err = check_nothing(run, r, unfit);
+	if (!err)
+		err = check_gpu(run, r);
 out:
 	free(explained);
 	selection__clear(&sel);

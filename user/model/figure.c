@@ -417,6 +417,15 @@ static void estimate_measure(const struct side *s, size_t item, struct figure f,
 		estimate_mean(it, sum, self, c, out);
 }
 
+void side__gpu_lost(const struct side *s, struct estimate *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (s->gpu_ended && !s->gpu_lost)
+		unknown(out, "not known: the CUDA agent was gone before its time");
+	else
+		fact(out, s->gpu_lost, "not known: the recording was cut short");
+}
+
 void side__estimate(const struct side *s, size_t item, struct figure f, const struct confidence *c,
 		    struct estimate *out)
 {

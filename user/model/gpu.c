@@ -35,6 +35,7 @@ struct gpu *gpu__new(const struct gpu_opts *o)
 	if (!g)
 		return NULL;
 	g->opts = *o;
+	g->probes_to_ns = GPU_UNKNOWN;
 	if (!g->opts.max_bytes)
 		g->opts.max_bytes = WAITING_BYTES;
 	g->pool = dist_pool__new(o->pool_bytes ? o->pool_bytes : POOL_BYTES);
@@ -97,6 +98,9 @@ void gpu__free(struct gpu *g)
 	}
 	gpu_process__clear(g);
 	id_map__clear(&g->name_at);
+	id_map__clear(&g->agent_at);
+	free(g->agents);
+	free(g->agent_next);
 	free(g->names);
 	free(g->span_names);
 	free(g->threads);
@@ -530,6 +534,8 @@ static int take(struct gpu *g, uint32_t ring, const struct qbpf_ring_record *rec
 	case QBPF_RING_START:
 		heard_from_host(g, ((const struct qbpf_ring_start *)r)->monotonic_ns);
 		return start(g, of, r);
+	case QBPF_RING_WINDOW:
+		return gpu_cover__window(g, ring, r);
 	case QBPF_RING_DROPPED:
 		g->dropped += ((const struct qbpf_ring_dropped *)r)->count;
 		return 0;

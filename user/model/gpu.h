@@ -48,6 +48,9 @@ int gpu__thread(struct gpu *g, uint32_t index, uint32_t tgid, uint32_t tid);
 /* What a process is called, by the tgid that its START record has. Again, when it has another name. */
 int gpu__process(struct gpu *g, uint32_t tgid, const char *comm);
 
+/* When the spans of the host were seen; to_ns GPU_UNKNOWN: they still are. Before that: always. */
+void gpu__probes(struct gpu *g, uint64_t from_ns, uint64_t to_ns);
+
 /* A record of ring number `ring`: of one process at a time. Unknown types are counted. 0 or -ENOMEM. */
 int gpu__record(struct gpu *g, uint32_t ring, const struct qbpf_ring_record *rec);
 /* A closed span of a thread; others than EVENT_SPAN are passed by. 0 or -ENOMEM. */
@@ -124,9 +127,11 @@ struct gpu_kernel {
 	bool graph;
 	struct gpu_figure time;	 /* on the GPU */
 	struct gpu_figure delay; /* from the launch's begin to the start, the first one of a call */
-	struct gpu_figure call;	 /* the launch itself, on the host: warm ones */
+	struct gpu_figure call;	 /* the launch itself, on the host: the others */
 	uint64_t first_calls;	 /* the first launch in each process, and */
 	uint64_t first_call_ns;	 /* what they took */
+	uint64_t seen_calls;	 /* the first that was seen, where the agent came later, and */
+	uint64_t seen_call_ns;	 /* what they took: it may have been launched before */
 	uint32_t grid[3], block[3]; /* of the largest launch */
 	bool varies;		    /* others had other ones */
 	uint32_t registers, shared; /* most of them */
@@ -180,7 +185,7 @@ enum gpu_cause {
 	GPU_IDLE_CALL,	 /* the same, in another call of the API */
 	GPU_IDLE_LAUNCH, /* asked for, and not begun yet */
 	GPU_IDLE_DEPENDENCY, /* asked for, and its stream was told to wait for an event */
-	GPU_IDLE_UNKNOWN,    /* what came next has no call */
+	GPU_IDLE_UNKNOWN,    /* what came next has no call, or no span was seen at the time */
 	GPU_CAUSES
 };
 const char *gpu_cause_name(enum gpu_cause c);
@@ -234,6 +239,26 @@ struct gpu_stream {
 	uint64_t idle_ns;	 /* of it, between first start and last end */
 };
 
+/* Where a span lies that is not in the time that its process's agent recorded. */
+enum gpu_outside {
+	GPU_BEFORE_AGENT,
+	GPU_AFTER_AGENT, /* or between two of them */
+	GPU_PARTLY,
+	GPU_OUTSIDE,
+	GPU_INSIDE = GPU_OUTSIDE
+};
+const char *gpu_outside_name(enum gpu_outside o);
+
+/* In what launches were: all of those that are in `calls`. */
+enum gpu_launches {
+	GPU_IN_SPAN,
+	GPU_IN_NO_SPAN,	   /* that was seen */
+	GPU_BEFORE_PROBES, /* spans were not seen yet */
+	GPU_AFTER_PROBES,
+	GPU_LAUNCHES
+};
+const char *gpu_launches_name(enum gpu_launches l);
+
 /* What the GPU did for one span of the host: all its instances with a call of the API in them. */
 struct gpu_span {
 	uint32_t id; /* of gpu__span_name */
@@ -248,7 +273,18 @@ struct gpu_span {
 	uint64_t launches, copies, copy_bytes, kernel_ns, copy_ns;
 	struct gpu_figure delay;
 	uint64_t cut; /* instances that were too long to be seen as a whole: in nothing else */
+	uint64_t outside[GPU_OUTSIDE]; /* that the agent did not see as a whole: in nothing else */
 };
+
+/* The time in which all that a process asked for was recorded. */
+struct gpu_agent {
+	uint32_t ring, generation; /* 1, 2, ...: processes that had this ring */
+	uint32_t tgid;
+	uint32_t end;		 /* enum qbpf_ring_reason; 0: it goes on */
+	bool from_start;	 /* it had not used CUDA before */
+	uint64_t from_ns, to_ns; /* to: GPU_UNKNOWN: it goes on */
+};
+const char *gpu_end_name(uint32_t reason);
 
 enum gpu_advice_kind {
 	GPU_ADVICE_SYNC_COPY,	 /* synchronous copies */
@@ -306,6 +342,11 @@ struct gpu_summary {
 	uint64_t late;	     /* came after their time was settled: in sums by name alone */
 	uint64_t waiting;    /* activities that are in no figure yet */
 	uint64_t missing[GPU_MISSING];
+	struct gpu_agent *agents; /* by ring and generation */
+	size_t nagents;
+	uint64_t probes_from_ns, probes_to_ns; /* 0: not known; GPU_UNKNOWN: they go on */
+	uint64_t launches[GPU_LAUNCHES];
+	uint64_t outside[GPU_OUTSIDE];	 /* spans, of all names */
 	uint64_t dropped;		 /* CUPTI says that it dropped so many records */
 	uint64_t overflow;		 /* of a bounded table: names, streams, devices */
 	uint64_t overheads, overhead_ns; /* the driver's and CUPTI's own */

@@ -115,29 +115,38 @@ static void add_piece(struct sweep *s, enum gpu_cause cause, uint32_t name, uint
 	s->pieces[i].total_ns += to - from;
 }
 
+static uint64_t between(uint64_t ns, uint64_t low, uint64_t high)
+{
+	return ns < low ? low : ns > high ? high : ns;
+}
+
+/* As far as spans were seen at the time. */
+static void in_no_span(struct sweep *s, uint64_t from, uint64_t to)
+{
+	uint64_t begin = between(s->j->g->probes_from_ns, from, to);
+	uint64_t end = between(s->j->g->probes_to_ns, begin, to);
+
+	add_piece(s, GPU_IDLE_UNKNOWN, 0, from, begin);
+	add_piece(s, GPU_IDLE_HOST, 0, begin, end);
+	add_piece(s, GPU_IDLE_UNKNOWN, 0, end, to);
+}
+
 /* The thread was in none of the API's calls: in which span? */
 static void in_spans(struct sweep *s, uint64_t key, uint64_t from, uint64_t to)
 {
 	const struct gpu_join *j = s->j;
-	size_t lo = 0, hi = j->nsegments;
+	size_t lo = gpu_spans__after(j, key, from);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		const struct gpu_segment *v = &j->segments[mid];
-
-		if (v->key < key || (v->key == key && v->from_ns <= from))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	/* segments[lo] is the next one after `from`. */
 	while (from < to) {
 		const struct gpu_segment *now = lo ? &j->segments[lo - 1] : NULL;
 		uint64_t until = to;
 
 		if (lo < j->nsegments && j->segments[lo].key == key && j->segments[lo].from_ns < to)
 			until = j->segments[lo].from_ns;
-		add_piece(s, GPU_IDLE_HOST, now && now->key == key ? now->span : 0, from, until);
+		if (now && now->key == key && now->span)
+			add_piece(s, GPU_IDLE_HOST, now->span, from, until);
+		else
+			in_no_span(s, from, until);
 		from = until;
 		lo++;
 	}

@@ -11,6 +11,7 @@
  *	gpu_waits.c	what waits of the host tell about clocks
  *	gpu_visit.c	each activity and call as it leaves, for whoever shows them
  *	gpu_spans.c	what the GPU did for spans of the host
+ *	gpu_cover.c	in which times what was seen
  *	gpu_rows.c	what there are sums of
  *	gpu_sums.c	sums by name
  *	gpu_summary.c	what is told
@@ -127,7 +128,7 @@ struct gpu_kernel_row {
 	uint32_t name; /* id; of a graph its number */
 	bool graph;
 	struct dist *time, *delay, *call;
-	uint64_t first_calls, first_call_ns, untimed;
+	uint64_t first_calls, first_call_ns, seen_calls, seen_call_ns, untimed;
 	uint32_t grid[3], block[3];
 	bool has_grid, varies;
 	uint32_t registers, shared;
@@ -174,6 +175,7 @@ struct gpu_stream_row {
 struct gpu_span_row {
 	uint64_t count, total_ns, launch_ns, sync_ns, busy_ns, after_ns;
 	uint64_t launches, copies, copy_bytes, kernel_ns, copy_ns, cut;
+	uint64_t outside[GPU_OUTSIDE];
 	struct dist *delay;
 };
 
@@ -196,6 +198,11 @@ struct gpu {
 	uint32_t nrings;
 	struct gpu_process *processes;
 	size_t nprocesses, processes_cap;
+	struct gpu_agent *agents;
+	uint32_t *agent_next;	/* of the same process; GPU_NONE: none */
+	struct id_map agent_at; /* by tgid: its first */
+	size_t nagents, agents_cap, agent_next_cap;
+	uint64_t probes_from_ns, probes_to_ns;
 
 	/* waiting */
 	struct gpu_act *acts;
@@ -226,6 +233,7 @@ struct gpu {
 	size_t ncallers, callers_cap;
 	uint64_t records, unknown_records, activities, untimed, late, dropped, overflow;
 	uint64_t overheads, overhead_ns, missing[GPU_MISSING], convert_error_ns;
+	uint64_t launches[GPU_LAUNCHES];
 	bool converted;
 	uint64_t numbered; /* calls that were given a number, and activities without a call */
 };
@@ -293,6 +301,18 @@ int gpu_devices__sweep(struct gpu_join *j);
 int gpu_streams__sum(struct gpu_join *j);
 int gpu_spans__sum(struct gpu_join *j);
 int gpu_sums__settle(struct gpu_join *j);
+
+/* Of all segments the first, of that thread or a later one, that begins after ns. */
+size_t gpu_spans__after(const struct gpu_join *j, uint64_t key, uint64_t ns);
+
+/* gpu_cover.c */
+int gpu_cover__window(struct gpu *g, uint32_t ring, const struct qbpf_ring_window *w);
+enum gpu_outside gpu_cover__span(const struct gpu *g, uint32_t tgid, uint64_t start_ns,
+				 uint64_t end_ns);
+/* A call that launches, as it is counted. */
+void gpu_cover__launch(struct gpu_join *j, const struct gpu_api *c);
+/* Is all seen that this process (a number of gpu_clock__generation) ever asked a GPU for? */
+bool gpu_cover__from_start(const struct gpu *g, uint32_t ring, uint32_t generation);
 
 /* One activity that came too late: by name alone. */
 int gpu_sums__late(struct gpu *g, const struct gpu_act *a);

@@ -149,6 +149,8 @@ static bool kernel_since(void *row, const void *before)
 	figure_since(&k->call, &then->call);
 	k->first_calls = less(k->first_calls, then->first_calls);
 	k->first_call_ns = less(k->first_call_ns, then->first_call_ns);
+	k->seen_calls = less(k->seen_calls, then->seen_calls);
+	k->seen_call_ns = less(k->seen_call_ns, then->seen_call_ns);
 	k->untimed = less(k->untimed, then->untimed);
 	return k->time.count || k->untimed;
 }
@@ -199,6 +201,8 @@ static bool span_since(void *row, const void *before)
 	s->copy_ns = less(s->copy_ns, then->copy_ns);
 	figure_since(&s->delay, &then->delay);
 	s->cut = less(s->cut, then->cut);
+	for (int i = 0; i < GPU_OUTSIDE; i++)
+		s->outside[i] = less(s->outside[i], then->outside[i]);
 	return s->count || s->cut;
 }
 
@@ -344,6 +348,10 @@ static void counts_since(struct gpu_summary *s, const struct gpu_summary *then)
 	s->activities = less(s->activities, then->activities);
 	s->untimed = less(s->untimed, then->untimed);
 	s->late = less(s->late, then->late);
+	for (int i = 0; i < GPU_LAUNCHES; i++)
+		s->launches[i] = less(s->launches[i], then->launches[i]);
+	for (int i = 0; i < GPU_OUTSIDE; i++)
+		s->outside[i] = less(s->outside[i], then->outside[i]);
 	for (int m = 0; m < GPU_MISSING; m++)
 		s->missing[m] = less(s->missing[m], then->missing[m]);
 	s->dropped = less(s->dropped, then->dropped);
@@ -409,6 +417,7 @@ static struct gpu_summary *copy_of(const struct gpu_summary *from)
 	failed |= copy_rows(&s->streams, &s->nstreams, sizeof(*s->streams));
 	failed |= copy_rows(&s->calls, &s->ncalls, sizeof(*s->calls));
 	failed |= copy_rows(&s->spans, &s->nspans, sizeof(*s->spans));
+	failed |= copy_rows(&s->agents, &s->nagents, sizeof(*s->agents));
 	for (size_t i = 0; i < s->nkernels; i++) {
 		failed |= copy_text(&s->kernels[i].name);
 		failed |= copy_text(&s->kernels[i].symbol);

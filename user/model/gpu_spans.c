@@ -80,6 +80,22 @@ int gpu_spans__segments(struct gpu_join *j)
 	return 0;
 }
 
+size_t gpu_spans__after(const struct gpu_join *j, uint64_t key, uint64_t ns)
+{
+	size_t lo = 0, hi = j->nsegments;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		const struct gpu_segment *v = &j->segments[mid];
+
+		if (v->key < key || (v->key == key && v->from_ns <= ns))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
 /* --- instances ---------------------------------------------------------------------------------- */
 
 struct run {
@@ -172,11 +188,17 @@ static int add_instance(struct tally *t, const struct gpu_host *h)
 {
 	struct gpu *g = t->j->g;
 	size_t first = gpu_join__call_at(g, h->key, h->start_ns), last = first;
-	struct gpu_span_row *row;
+	enum gpu_outside where =
+	    gpu_cover__span(g, (uint32_t)(h->key >> 32), h->start_ns, h->end_ns);
+	struct gpu_span_row *row = &g->spans[h->span];
 	uint64_t from, until = 0;
 	size_t acts, nacts;
 	bool any = false;
 
+	if (where != GPU_INSIDE) {
+		row->outside[where]++;
+		return 0;
+	}
 	while (last < g->ncalls &&
 	       gpu_thread_key(g->calls[last].tgid, g->calls[last].tid) == h->key &&
 	       g->calls[last].start_ns <= h->end_ns) {
@@ -187,7 +209,6 @@ static int add_instance(struct tally *t, const struct gpu_host *h)
 	}
 	if (!any && !had_call(g, h))
 		return 0;
-	row = &g->spans[h->span];
 	acts = act_at(t->j, (uint32_t)first);
 	nacts = act_at(t->j, (uint32_t)last) - acts;
 	t->steps += nacts;

@@ -32,6 +32,29 @@ const char *gpu_missing_name(enum gpu_missing m)
 	return m < GPU_MISSING ? names[m] : "?";
 }
 
+const char *gpu_outside_name(enum gpu_outside o)
+{
+	static const char *const names[] = {"before_agent", "after_agent", "partly"};
+
+	return o < GPU_OUTSIDE ? names[o] : "?";
+}
+
+const char *gpu_launches_name(enum gpu_launches l)
+{
+	static const char *const names[] = {"in_spans", "in_no_span", "before_probes",
+					    "after_probes"};
+
+	return l < GPU_LAUNCHES ? names[l] : "?";
+}
+
+const char *gpu_end_name(uint32_t reason)
+{
+	static const char *const names[] = {"none", "asked", "reader_gone",
+					    "exit", "fatal", "sudden"};
+
+	return reason < sizeof(names) / sizeof(names[0]) ? names[reason] : "?";
+}
+
 static char *copy_text(const char *s, bool *failed)
 {
 	char *copy = s ? strdup(s) : NULL;
@@ -121,6 +144,8 @@ static bool put_kernels(struct gpu_summary *s, const struct gpu *g)
 		k->call = figure_of(r->call);
 		k->first_calls = r->first_calls;
 		k->first_call_ns = r->first_call_ns;
+		k->seen_calls = r->seen_calls;
+		k->seen_call_ns = r->seen_call_ns;
 		memcpy(k->grid, r->grid, sizeof(k->grid));
 		memcpy(k->block, r->block, sizeof(k->block));
 		k->varies = r->varies;
@@ -406,6 +431,8 @@ static bool put_spans(struct gpu_summary *s, const struct gpu *g)
 		const struct gpu_span_row *r = &g->spans[i];
 		struct gpu_span *p = &s->spans[s->nspans];
 
+		for (int o = 0; o < GPU_OUTSIDE; o++)
+			s->outside[o] += r->outside[o];
 		if (!r->count && !r->cut)
 			continue;
 		*p = (struct gpu_span){.id = i,
@@ -426,8 +453,30 @@ static bool put_spans(struct gpu_summary *s, const struct gpu *g)
 				       .cut = r->cut};
 		if (!p->name)
 			return true;
+		memcpy(p->outside, r->outside, sizeof(p->outside));
 		s->nspans++;
 	}
+	return false;
+}
+
+static int compare_agents(const void *pa, const void *pb)
+{
+	const struct gpu_agent *a = pa, *b = pb;
+
+	if (a->ring != b->ring)
+		return a->ring < b->ring ? -1 : 1;
+	return a->generation < b->generation ? -1 : a->generation > b->generation;
+}
+
+static bool put_agents(struct gpu_summary *s, const struct gpu *g)
+{
+	s->agents = calloc(g->nagents + 1, sizeof(*s->agents));
+	if (!s->agents)
+		return true;
+	s->nagents = g->nagents;
+	if (g->nagents)
+		memcpy(s->agents, g->agents, g->nagents * sizeof(*s->agents));
+	qsort(s->agents, s->nagents, sizeof(*s->agents), compare_agents);
 	return false;
 }
 
@@ -463,6 +512,9 @@ struct gpu_summary *gpu__summary(const struct gpu *g)
 	s->late = g->late;
 	s->waiting = g->nacts;
 	memcpy(s->missing, g->missing, sizeof(s->missing));
+	memcpy(s->launches, g->launches, sizeof(s->launches));
+	s->probes_from_ns = g->probes_from_ns;
+	s->probes_to_ns = g->probes_to_ns;
 	s->dropped = g->dropped;
 	s->overflow = g->overflow;
 	s->overheads = g->overheads;
@@ -476,6 +528,7 @@ struct gpu_summary *gpu__summary(const struct gpu *g)
 	failed |= put_devices(s, g);
 	failed |= put_streams(s, g);
 	failed |= put_spans(s, g);
+	failed |= put_agents(s, g);
 	if (!failed)
 		failed = gpu_summary__finish(s);
 	if (!failed)
@@ -527,5 +580,6 @@ void gpu_summary__put(struct gpu_summary *s)
 	free(s->streams);
 	free(s->spans);
 	free(s->advice);
+	free(s->agents);
 	free(s);
 }

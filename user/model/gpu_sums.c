@@ -7,7 +7,7 @@
 
 struct launch {
 	uint64_t start_ns;
-	uint32_t call, row;
+	uint32_t call, row, generation;
 	uint64_t key; /* of what is launched for the first time */
 };
 
@@ -76,7 +76,10 @@ static int add_first(struct gpu *g, const struct gpu_act *a)
 	return err;
 }
 
-/* The first launch of a kernel in a process loads it: apart from the others. */
+/*
+ * The first launch of a kernel in a process loads it: apart from the others. Where the agent came
+ * later, the first that it saw may have been a warm one.
+ */
 static int add_launches(struct gpu *g, struct launch *l, size_t n)
 {
 	int err = 0;
@@ -90,8 +93,13 @@ static int add_launches(struct gpu *g, struct launch *l, size_t n)
 			err = gpu_add(&row->call, g->pool, c->end_ns - c->start_ns);
 			continue;
 		}
-		row->first_calls++;
-		row->first_call_ns += c->end_ns - c->start_ns;
+		if (gpu_cover__from_start(g, c->ring, l[i].generation)) {
+			row->first_calls++;
+			row->first_call_ns += c->end_ns - c->start_ns;
+		} else {
+			row->seen_calls++;
+			row->seen_call_ns += c->end_ns - c->start_ns;
+		}
 		err = id_map__put(&g->first_at, l[i].key, 0);
 	}
 	return err;
@@ -109,6 +117,8 @@ static int add_calls(struct gpu_join *j)
 		if (c->outer != i || c->counted || (!j->final && c->end_ns > j->to_ns))
 			continue;
 		c->counted = true;
+		if (c->class == GPU_CALL_LAUNCH)
+			gpu_cover__launch(j, c);
 		at = gpu_row__api(g, c->name);
 		if (at == GPU_NONE || c->end_ns < c->start_ns)
 			continue;
@@ -146,7 +156,7 @@ int gpu_sums__settle(struct gpu_join *j)
 		if ((a->type == QBPF_RING_KERNEL || a->type == QBPF_RING_GRAPH) &&
 		    c->class == GPU_CALL_LAUNCH && c->end_ns >= c->start_ns)
 			l[n++] =
-			    (struct launch){c->start_ns, a->call, a->row,
+			    (struct launch){c->start_ns, a->call, a->row, a->generation,
 					    (uint64_t)a->ring << 48 |
 						(uint64_t)(a->generation & 0xffff) << 32 | a->row};
 	}

@@ -80,6 +80,9 @@ struct side {
 	double roots_ns;       /* time of all outermost spans */
 	double *roots_windows; /* the same by window; NULL: not known */
 	uint64_t lost;	       /* in all; SIDE_UNKNOWN */
+	bool has_gpu;	       /* records of the GPU were made */
+	bool gpu_ended;	       /* and then no more, though the program went on, or so it may be */
+	uint64_t gpu_lost;     /* of these; SIDE_UNKNOWN */
 	uint64_t skipped;      /* left out on purpose, where a summary tells */
 	uint32_t sample;       /* one outermost span in so many was recorded; 0, 1: all */
 	bool clean;	       /* the recording was closed */
@@ -159,6 +162,9 @@ struct estimate {
 
 void side__estimate(const struct side *s, size_t item, struct figure f, const struct confidence *c,
 		    struct estimate *out);
+
+/* Records of the GPU, where there are any. */
+void side__gpu_lost(const struct side *s, struct estimate *out);
 
 /* One line on what the figures do not cover, or NULL when they cover all. malloc'ed. */
 char *side__caveat(const struct side *s);

@@ -304,6 +304,24 @@ static void read_trace(struct reading *r, const json_t *trace)
 		no_memory(r);
 }
 
+static void read_gpu(struct reading *r, const json_t *gpu, const json_t *lost)
+{
+	const json_t *agent;
+	const char *end;
+	size_t i;
+
+	if (!gpu && !lost)
+		return;
+	r->s->has_gpu = true;
+	if (lost)
+		r->s->gpu_lost = whole(r, lost, "");
+	json_array_foreach(json_object_get(gpu, "agents"), i, agent)
+	{
+		end = json_string_value(json_object_get(agent, "end"));
+		r->s->gpu_ended |= end && (!strcmp(end, "fatal") || !strcmp(end, "sudden"));
+	}
+}
+
 static void read_document(struct reading *r, const json_t *root)
 {
 	const char *schema = json_string_value(json_object_get(root, "schema"));
@@ -322,6 +340,9 @@ static void read_document(struct reading *r, const json_t *root)
 	r->s->seconds = number_or(r, root, "duration_ns", 0) / 1e9;
 	snprintf(r->place, sizeof(r->place), "lost");
 	r->s->lost = count_or(r, lost, "events", SIDE_UNKNOWN);
+	snprintf(r->place, sizeof(r->place), "lost.by_source.gpu");
+	read_gpu(r, json_object_get(root, "gpu"),
+		 json_object_get(json_object_get(lost, "by_source"), "gpu"));
 	read_trace(r, json_object_get(root, "trace"));
 	json_array_foreach(spans, i, o)
 	{

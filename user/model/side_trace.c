@@ -84,6 +84,22 @@ static int add_spans(struct side *s, const struct analysis *an)
 	return 0;
 }
 
+static void look_at_gpu(struct side *s, const struct analysis *an)
+{
+	const struct trace_info *info = an->info;
+
+	s->has_gpu = info->ngpu_records || info->ngpu_losses;
+	s->gpu_lost = an->gpu ? an->gpu->dropped : 0;
+	for (size_t i = 0; i < info->ngpu_losses; i++)
+		s->gpu_lost += info->gpu_losses[i].lost;
+	for (size_t i = 0; an->gpu && i < an->gpu->nagents; i++)
+		s->gpu_ended |= an->gpu->agents[i].end == QBPF_RING_FATAL ||
+				an->gpu->agents[i].end == QBPF_RING_SUDDEN;
+	/* Cut short: as of spans. */
+	if (!info->clean && !s->gpu_lost)
+		s->gpu_lost = SIDE_UNKNOWN;
+}
+
 /* What only the kernel counted. */
 static int add_counts(struct side *s, const struct trace_info *info, struct err *e)
 {
@@ -324,6 +340,7 @@ int side__load_trace(struct side *s, struct err *e)
 	}
 	if (add_spans(s, src->an) || add_nodes(s, src->an))
 		return err_set(e, -ENOMEM, "out of memory");
+	look_at_gpu(s, src->an);
 	err = add_counts(s, info, e);
 	return err ? err : look_at_windows(s, src, e);
 }

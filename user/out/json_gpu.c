@@ -123,6 +123,10 @@ static json_t *kernels(struct json_doc *d, const struct gpu_summary *g)
 			put_count(d, o, "first_launches", k->first_calls);
 			put_count(d, o, "first_launch_ns", k->first_call_ns);
 		}
+		if (k->seen_calls) {
+			put_count(d, o, "first_seen", k->seen_calls);
+			put_count(d, o, "first_seen_ns", k->seen_call_ns);
+		}
 		if (!k->graph) {
 			json_put(d, o, "grid", triple(d, k->grid));
 			json_put(d, o, "block", triple(d, k->block));
@@ -233,6 +237,21 @@ static json_t *calls(struct json_doc *d, const struct gpu_summary *g)
 	return array;
 }
 
+static void put_outside(struct json_doc *d, json_t *o, const uint64_t outside[GPU_OUTSIDE])
+{
+	json_t *by;
+	bool any = false;
+
+	for (int i = 0; i < GPU_OUTSIDE; i++)
+		any |= outside[i] > 0;
+	if (!any)
+		return;
+	by = json_object();
+	for (int i = 0; i < GPU_OUTSIDE; i++)
+		put_count(d, by, gpu_outside_name(i), outside[i]);
+	json_put(d, o, "outside", by);
+}
+
 static json_t *spans(struct json_doc *d, const struct gpu_summary *g)
 {
 	json_t *array = json_array();
@@ -256,6 +275,7 @@ static json_t *spans(struct json_doc *d, const struct gpu_summary *g)
 		put_count(d, o, "copy_ns", s->copy_ns);
 		put_part(d, o, "delay", &s->delay);
 		put_some(d, o, "cut", s->cut);
+		put_outside(d, o, s->outside);
 		json_append(d, array, o);
 	}
 	return array;
@@ -303,6 +323,45 @@ json_t *json_gpu_losses(struct json_doc *d, const struct snapshot *s)
 	return array;
 }
 
+static json_t *agents(struct json_doc *d, const struct gpu_summary *g)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < g->nagents; i++) {
+		const struct gpu_agent *a = &g->agents[i];
+		json_t *o = json_object();
+
+		put_count(d, o, "ring", a->ring);
+		put_count(d, o, "generation", a->generation);
+		put_count(d, o, "pid", a->tgid);
+		json_put(d, o, "from_start", json_boolean(a->from_start));
+		put_count(d, o, "from_ns", a->from_ns);
+		if (a->end) {
+			put_count(d, o, "to_ns", a->to_ns);
+			json_put_text(d, o, "end", gpu_end_name(a->end));
+		}
+		json_append(d, array, o);
+	}
+	return array;
+}
+
+/* The two windows, and what is in one of them only. */
+static void put_windows(struct json_doc *d, json_t *o, const struct gpu_summary *g)
+{
+	json_t *probes = json_object(), *launches = json_object();
+
+	json_put(d, o, "agents", agents(d, g));
+	if (g->probes_from_ns)
+		put_count(d, probes, "from_ns", g->probes_from_ns);
+	if (g->probes_to_ns != GPU_UNKNOWN)
+		put_count(d, probes, "to_ns", g->probes_to_ns);
+	json_put(d, o, "probes", probes);
+	for (int i = 0; i < GPU_LAUNCHES; i++)
+		put_count(d, launches, gpu_launches_name(i), g->launches[i]);
+	json_put(d, o, "launches", launches);
+	put_outside(d, o, g->outside);
+}
+
 json_t *json_gpu(struct json_doc *d, const struct gpu_summary *g)
 {
 	json_t *o = json_object(), *missing = json_object();
@@ -315,6 +374,7 @@ json_t *json_gpu(struct json_doc *d, const struct gpu_summary *g)
 	if (g->nspans)
 		json_put(d, o, "spans", spans(d, g));
 	json_put(d, o, "advice", advice(d, g));
+	put_windows(d, o, g);
 	put_count(d, o, "activities", g->activities);
 	put_count(d, o, "untimed", g->untimed);
 	put_ns(d, o, "clock_error_ns", g->clock_error_ns);

@@ -145,7 +145,8 @@ static void put_kernels(const struct page *p, const struct gpu_summary *g, size_
 	page__line(
 	    p, 0,
 	    "(means: delay from the launch's begin to the kernel's start; launch: the host's "
-	    "call; first: the first one in a process, not in launch)");
+	    "call; first: the first one in a process, not in launch; '-' where the agent came "
+	    "later)");
 }
 
 static void put_copies(const struct page *p, const struct gpu_summary *g)
@@ -286,6 +287,9 @@ static void put_spans(const struct page *p, const struct gpu_summary *g, size_t 
 	}
 	write_table(p, &c);
 	put_left(p, g->nspans, n, "spans");
+	if (g->launches[GPU_IN_NO_SPAN])
+		page__line(p, 0, "(%" PRIu64 " launches were in spans, %" PRIu64 " in none)",
+			   g->launches[GPU_IN_SPAN], g->launches[GPU_IN_NO_SPAN]);
 	page__line(
 	    p, 0,
 	    "(mean = own + in launches + in waits; GPU busy: what it asked for ran meanwhile, "
@@ -308,9 +312,32 @@ static void put_line(const struct page *p, uint64_t n, const char *what)
 		page__line(p, 4, "  %s: %" PRIu64, what, n);
 }
 
+static void put_ends(const struct page *p, const struct gpu_summary *g)
+{
+	char at[UNIT_TEXT];
+
+	for (size_t i = 0; i < g->nagents; i++) {
+		const struct gpu_agent *a = &g->agents[i];
+		bool after = a->to_ns > g->probes_from_ns;
+
+		if (a->end != QBPF_RING_FATAL && a->end != QBPF_RING_SUDDEN)
+			continue;
+		page__line(p, 2, "nothing of the GPU is known of process %" PRIu32 " %s%s%s: %s",
+			   a->tgid, after ? "after " : "",
+			   after ? unit__time(at, a->to_ns - g->probes_from_ns) : "since the start",
+			   after ? " of tracing" : "",
+			   a->end == QBPF_RING_FATAL ? "CUPTI reported a fatal error"
+						     : "it ended suddenly");
+	}
+}
+
 static void put_outside(const struct page *p, const struct gpu_summary *g)
 {
 	char a[UNIT_TEXT], b[UNIT_TEXT], converted[96] = "";
+	bool outside = g->launches[GPU_BEFORE_PROBES] || g->launches[GPU_AFTER_PROBES];
+
+	for (int i = 0; i < GPU_OUTSIDE; i++)
+		outside |= g->outside[i] > 0;
 
 	fputc('\n', p->f);
 	if (g->converted)
@@ -326,9 +353,15 @@ static void put_outside(const struct page *p, const struct gpu_summary *g)
 			   unit__time(a, g->clock_error_ns), converted);
 	else
 		page__line(p, 2, "how right GPU times are, nothing tells%s", converted);
-	if (g->untimed || g->late || g->waiting || g->dropped || g->overflow ||
+	put_ends(p, g);
+	if (outside || g->untimed || g->late || g->waiting || g->dropped || g->overflow ||
 	    g->unknown_records || g->missing[GPU_NO_CALL] || g->missing[GPU_NO_ACTIVITY])
 		fputs("not in all of these figures:\n", p->f);
+	put_line(p, g->launches[GPU_BEFORE_PROBES], "launches before the probes were armed");
+	put_line(p, g->launches[GPU_AFTER_PROBES], "launches after the probes were let go");
+	put_line(p, g->outside[GPU_BEFORE_AGENT], "spans before the agent was at work");
+	put_line(p, g->outside[GPU_AFTER_AGENT], "spans after the agent was at work");
+	put_line(p, g->outside[GPU_PARTLY], "spans that the agent saw a part of");
 	put_line(p, g->untimed, "activities whose times cannot be");
 	put_line(p, g->missing[GPU_NO_CALL], "activities without the API call that asked for them");
 	put_line(

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +23,10 @@
 /* Agents leave within 100 ms, or hang in CUPTI, which they give up after 2 s. */
 #define STOP_WAIT_NS 4000000000ull
 /* An agent's thread looks around every 100 ms: a process is dead whose agent has not for so long. */
-#define SILENT_NS 1000000000ull
-#define SECOND	  1000000000ull
-#define TEXT_MAX  512
+#define SILENT_NS     1000000000ull
+#define START_WAIT_NS 1000000000ull
+#define SECOND	      1000000000ull
+#define TEXT_MAX      512
 /* Lines about one process, and changes to what was told before: an agent has four states in its life. */
 #define SAID_MAX  8
 #define AGAIN_MAX 8
@@ -45,10 +47,10 @@ struct source {
 	bool dropped, was_on;
 	struct said last, said[SAID_MAX];
 	unsigned nsaid, again;
-	enum qbpf_ring_state seen; /* by the thread */
-	uint32_t seen_generation;
-	bool second;	 /* QBPF_RING_WARN_SECOND */
-	unsigned sudden; /* programs that were gone before they could hand over */
+	struct ring_status seen; /* by the thread, when it last looked */
+	bool over;		 /* and of that one no more is to come */
+	bool second;		 /* QBPF_RING_WARN_SECOND */
+	unsigned sudden;	 /* programs that were gone before they could hand over */
 	bool second_told, sudden_told;
 };
 
@@ -67,22 +69,48 @@ struct agents {
 
 /* --- the thread --------------------------------------------------------------------------------- */
 
-static void look_at_state(struct agents *a, struct source *s)
+/* It has not said itself that it ended, and will not: what it had not handed over is lost. */
+static void tell_over(struct agents *a, struct source *s, enum qbpf_ring_reason why)
 {
-	struct ring_status st;
-	uint64_t one = 1;
-	bool second;
-
-	ring_reader__status(s->ring, &st);
-	second = st.warnings & QBPF_RING_WARN_SECOND;
-	s->was_on |= st.on_ns != 0;
-	if (st.state == s->seen && st.generation == s->seen_generation && second == s->second)
+	if (s->over)
 		return;
+	s->over = true;
+	s->sudden += why == QBPF_RING_SUDDEN;
+	gpu_source__over(&s->records, &s->seen, why, gpu_feed__queue(a->feed));
+}
+
+static bool said_so(const struct source *s)
+{
+	return s->records.ended == s->seen.generation;
+}
+
+static bool has_died(const struct source *s, const struct ring_status *st, uint64_t now)
+{
+	return st->state == QBPF_RING_ON && now > st->heartbeat_ns + SILENT_NS / 2 && s->pid &&
+	       kill(s->pid, 0) && errno == ESRCH;
+}
+
+/* After all records that were there when its state was st have been taken. */
+static void look_at_state(struct agents *a, struct source *s, const struct ring_status *st,
+			  uint64_t now)
+{
+	bool second = st->warnings & QBPF_RING_WARN_SECOND;
+	bool same = st->state == s->seen.state && st->generation == s->seen.generation &&
+		    second == s->second;
+	uint64_t one = 1;
+
 	s->second = second;
-	if (st.generation != s->seen_generation && s->seen == QBPF_RING_ON)
-		s->sudden++;
-	s->seen = st.state;
-	s->seen_generation = st.generation;
+	s->was_on |= st->on_ns != 0;
+	if (st->generation != s->seen.generation) {
+		if (s->seen.state == QBPF_RING_ON && !said_so(s))
+			tell_over(a, s, QBPF_RING_SUDDEN);
+		s->over = false;
+	}
+	s->seen = *st;
+	if (has_died(s, st, now) && !said_so(s))
+		tell_over(a, s, QBPF_RING_SUDDEN);
+	if (same)
+		return;
 	if (write(a->statefd, &one, sizeof(one)) < 0)
 		log_dbg("eventfd: %s", strerror(errno));
 }
@@ -106,13 +134,18 @@ static unsigned take_all(struct agents *a, bool *full)
 	*full = false;
 	for (size_t i = 0; i < a->n; i++) {
 		struct source *s = &a->sources[i];
+		struct ring_status st;
+		bool more;
 
 		if (s->dropped)
 			continue;
 		f = ring_reader__fill(s->ring);
 		fill = f > fill ? f : fill;
-		look_at_state(a, s);
-		*full |= gpu_source__poll(&s->records, &a->names, q);
+		ring_reader__status(s->ring, &st);
+		more = gpu_source__poll(&s->records, &a->names, q);
+		if (!more)
+			look_at_state(a, s, &st, now);
+		*full |= more;
 	}
 	if (!*full)
 		gpu_queue__seen(q, GPU_FROM_RINGS, now);
@@ -369,8 +402,9 @@ static void tell_one(const struct agents *a, struct source *s)
 		snprintf(who, sizeof(who), "process %d: ", s->pid);
 	if (st.state == QBPF_RING_REFUSED)
 		level = LOG_WARN;
-	else if (st.state == QBPF_RING_OFF && st.reason != QBPF_RING_FATAL &&
-		 !(st.warnings & QBPF_RING_WARN_LINGERS))
+	else if (st.state == QBPF_RING_OFF && st.reason == QBPF_RING_FATAL)
+		level = LOG_WARN;
+	else if (st.state == QBPF_RING_OFF && !(st.warnings & QBPF_RING_WARN_LINGERS))
 		level = LOG_DBG;
 	log_print(level, "%s%s", who, line);
 }
@@ -408,6 +442,27 @@ void agents__tell(struct agents *a)
 	pthread_mutex_unlock(&a->lock);
 }
 
+void agents__wait(struct agents *a)
+{
+	uint64_t until = now_ns() + START_WAIT_NS;
+	struct timespec pause = {.tv_nsec = 2000000};
+	struct ring_status st;
+	bool ready = false;
+
+	while (!ready && now_ns() < until) {
+		ready = true;
+		pthread_mutex_lock(&a->lock);
+		for (size_t i = 0; i < a->n; i++) {
+			ring_reader__status(a->sources[i].ring, &st);
+			ready &= !a->sources[i].pid || a->sources[i].dropped ||
+				 (st.state != QBPF_RING_ABSENT && st.state != QBPF_RING_STARTING);
+		}
+		pthread_mutex_unlock(&a->lock);
+		if (!ready)
+			nanosleep(&pause, NULL);
+	}
+}
+
 /* --- the end ------------------------------------------------------------------------------------ */
 
 /* Will nothing more come? */
@@ -439,17 +494,21 @@ static bool all_over(struct agents *a)
 	return over;
 }
 
-static void tell_left_behind(struct source *s)
+static void tell_left_behind(struct agents *a, struct source *s)
 {
 	struct ring_status st;
 
 	ring_reader__status(s->ring, &st);
-	if (st.state == QBPF_RING_STOPPING || (st.state == QBPF_RING_ON && st.in_call_ns))
+	s->seen = st;
+	if (said_so(s))
+		return;
+	if (st.state == QBPF_RING_STOPPING || (st.state == QBPF_RING_ON && st.in_call_ns)) {
+		tell_over(a, s, QBPF_RING_ASKED);
 		log_warn("the CUDA agent is still leaving%s%s: it goes on by itself, and records "
 			 "nothing",
 			 st.in_call[0] ? ", in " : "", st.in_call);
-	else if (st.state == QBPF_RING_ON) {
-		s->sudden++;
+	} else if (st.state == QBPF_RING_ON) {
+		tell_over(a, s, QBPF_RING_SUDDEN);
 		log_warn("the target ended so suddenly that the CUDA agent could not hand over the "
 			 "last records");
 	}
@@ -478,7 +537,7 @@ void agents__stop(struct agents *a)
 	agents__tell(a);
 	for (size_t i = 0; i < a->n; i++)
 		if (!a->sources[i].dropped)
-			tell_left_behind(&a->sources[i]);
+			tell_left_behind(a, &a->sources[i]);
 }
 
 /* --- sums --------------------------------------------------------------------------------------- */

@@ -37,6 +37,9 @@ int agents__adopt(struct agents *a, pid_t pid, int fd, size_t *ring, struct err 
 /* Nobody has come to write into it, and nobody will. */
 void agents__drop(struct agents *a, size_t ring);
 
+/* Until each agent that was brought into a process is at work, or will not be: a second at most. */
+void agents__wait(struct agents *a);
+
 /* Processes that an agent was brought into. */
 size_t agents__count(const struct agents *a);
 /* Readable when an agent's state has changed. */

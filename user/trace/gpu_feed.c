@@ -283,6 +283,13 @@ void gpu_feed__span(struct gpu_feed *f, const struct gpu_host_span *span)
 	__atomic_fetch_add(&f->counts.spans_lost, 1, __ATOMIC_RELAXED);
 }
 
+void gpu_feed__probes(struct gpu_feed *f, uint64_t from_ns, uint64_t to_ns)
+{
+	pthread_mutex_lock(&f->lock);
+	gpu__probes(f->model, from_ns, to_ns);
+	pthread_mutex_unlock(&f->lock);
+}
+
 void gpu_feed__finish(struct gpu_feed *f)
 {
 	if (f->finished)

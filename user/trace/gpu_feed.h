@@ -32,6 +32,9 @@ void gpu_feed__span_name(struct gpu_feed *f, const char *name);
 /* A closed span; counted when there is no room for it. */
 void gpu_feed__span(struct gpu_feed *f, const struct gpu_host_span *span);
 
+/* When spans began to be counted, and when that ended; GPU_UNKNOWN: it goes on. */
+void gpu_feed__probes(struct gpu_feed *f, uint64_t from_ns, uint64_t to_ns);
+
 /* Nobody pushes any more: sums up all that is there. */
 void gpu_feed__finish(struct gpu_feed *f);
 

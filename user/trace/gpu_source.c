@@ -80,6 +80,7 @@ static int on_record(void *ctx, const struct qbpf_ring_record *rec)
 		struct qbpf_ring_device device;
 		struct qbpf_ring_dropped dropped;
 		struct qbpf_ring_start start;
+		struct qbpf_ring_window window;
 	} r;
 
 	memcpy(&r, rec, rec->size);
@@ -99,6 +100,12 @@ static int on_record(void *ctx, const struct qbpf_ring_record *rec)
 		if (p->s->ns)
 			r.start.tgid = ns_threads__tgid(p->s->ns);
 		break;
+	case QBPF_RING_WINDOW:
+		if (r.window.end)
+			p->s->ended = r.window.generation;
+		if (p->s->ns)
+			r.window.tgid = ns_threads__tgid(p->s->ns);
+		break;
 	case QBPF_RING_DROPPED:
 		p->s->drops_told += r.dropped.count;
 		break;
@@ -113,6 +120,21 @@ bool gpu_source__poll(struct gpu_source *s, struct gpu_names *names, struct gpu_
 	struct polling p = {s, names, q};
 
 	return gpu_queue__is_full(q) || ring_reader__poll(s->ring, on_record, &p);
+}
+
+void gpu_source__over(struct gpu_source *s, const struct ring_status *st, enum qbpf_ring_reason why,
+		      struct gpu_queue *q)
+{
+	struct qbpf_ring_window r = {
+	    .type = QBPF_RING_WINDOW,
+	    .size = sizeof(r),
+	    .generation = st->generation,
+	    .tgid = s->ns ? ns_threads__tgid(s->ns) : st->tgid,
+	    .end = why,
+	    .monotonic_ns = st->flushed_ns,
+	};
+
+	gpu_queue__push(q, GPU_ITEM_RECORD, s->number, &r, sizeof(r));
 }
 
 static void tell(const struct gpu_source *s, struct gpu_queue *q, struct trace_gpu_loss row,

@@ -21,9 +21,10 @@
 #include "log.h"
 #include "trace/inject_thread.h"
 
-#define SENDS	     5
-#define BACK_WAIT_NS 5000000000ull
-#define OPEN_WAIT_NS 10000000000ull
+#define SENDS 5
+/* Each step has its time on a machine that is busy with much else, too; so it has in inject_stub.c. */
+#define BACK_WAIT_NS 20000000000ull
+#define OPEN_WAIT_NS 20000000000ull
 #define EXEC_WAIT_NS 500000000ull
 /* An area that is not there by then, when the thread is, will not come. */
 #define ABSENT_NS 1000000000ull

@@ -10,7 +10,7 @@
  *
  * WHEN QBPF DIES. The one change of a thread's registers is one system call. Before it there is only
  * code in a place where no one looks; after it the thread finds its own way back, and the new one
- * gives up by itself when nobody has told it to go on within 5 s.
+ * gives up by itself when nobody has told it to go on within 20 s.
  *
  * WHAT IS A SAFE POINT. The thread must not hold what pthread_create needs, that is the allocator's
  * or the dynamic linker's locks, nor be half-way through their work. Its whole stack is unwound:

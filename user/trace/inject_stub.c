@@ -93,7 +93,7 @@ __asm__(
     "	syscall\n"
     "	mov %eax, 28(%rbx)\n"
     "	movl $1, 16(%rbx)\n"
-    "	call .Lnap\n movabs $5000000000, %r12\n add %rax, %r12\n" /* 5 s */
+    "	call .Lnap\n movabs $20000000000, %r12\n add %rax, %r12\n" /* 20 s */
     "2:	cmpl $0, 20(%rbx)\n"
     "	jne 3f\n"
     "	call .Lnap\n"
@@ -138,8 +138,8 @@ __asm__(
     "	mov $3, %eax\n mov 28(%rbx), %edi\n"
     "	syscall\n"
     "	movl $1, 56(%rbx)\n"
-    /* The area stays until qbpf has read it, but not longer than 1 s, and the other thread is out. */
-    "	call .Lnap\n lea 1000000000(%rax), %r12\n"
+    /* The area stays until qbpf has read it, but not longer than 10 s, and the other thread is out. */
+    "	call .Lnap\n movabs $10000000000, %r12\n add %rax, %r12\n"
     "6:	cmpl $0, 60(%rbx)\n"
     "	jne 7f\n"
     "	call .Lnap\n"

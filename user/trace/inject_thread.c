@@ -3,15 +3,14 @@
  * Stopping a thread where it can be sent; see inject_thread.h.
  *
  * SYSTEM CALLS. A thread that waits in one is taken out of it by the stop, and makes it anew when it
- * comes back by its own code (stopped_call.h), also where it is let go after all. The limit of some waits
- * begins again then: such threads come last.
+ * comes back by its own code (stopped_call.h), also where it is let go after all. Which threads that may
+ * be done to, and when, says inject_pick.h.
  *
  * SIGNALS. A thread with one on its way is let go. One that comes while it is away waits until it is
  * back, and is taken before the call is made anew: as if it had come just before the call.
  */
 #include "trace/inject_thread.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -29,23 +28,15 @@
 #include "clock.h"
 #include "elf/proc_state.h"
 #include "log.h"
+#include "trace/inject_pick.h"
 #include "trace/stopped_call.h"
 
 #define ROUNDS	     60
-#define ROUND_MS     20
+#define ROUND_NS     20000000ull
 #define TRIES_ROUND  16
+#define WATCHED	     4
+#define WATCH_NS     5000000000ull /* where there are waits with a limit */
 #define STOP_WAIT_NS 3000000000ull /* it goes on as long as it does not stop */
-
-/* The kernel's numbers, for C libraries that are older. */
-#ifndef SYS_epoll_pwait2
-#define SYS_epoll_pwait2 441
-#endif
-#ifndef SYS_io_uring_enter
-#define SYS_io_uring_enter 426
-#endif
-#ifndef SYS_io_pgetevents
-#define SYS_io_pgetevents 333
-#endif
 
 #ifndef PTRACE_GET_RSEQ_CONFIGURATION
 #define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
@@ -59,112 +50,6 @@ void inject__stage(enum inject_stage stage)
 		kill(getpid(), SIGKILL);
 	if (stop && atoi(stop) == (int)stage && !unsetenv("QBPF_TEST_STOP_AT"))
 		raise(SIGSTOP); /* here and now, not where another thread takes it */
-}
-
-/* --- candidates --------------------------------------------------------------------------------- */
-
-struct candidate {
-	pid_t tid;
-	int rank; /* less is better; -1: none at all */
-};
-
-/* Of a line of /proc/PID/task/TID/syscall: a call of stop_interrupts() whose limit would begin anew. */
-static bool has_limit(const char *line)
-{
-	uint64_t arg[6] = {0};
-	int call;
-
-	if (sscanf(line, "%d 0x%lx 0x%lx 0x%lx 0x%lx 0x%lx 0x%lx", &call, &arg[0], &arg[1], &arg[2],
-		   &arg[3], &arg[4], &arg[5]) != 7)
-		return false;
-	switch (call) {
-	case SYS_epoll_wait:
-	case SYS_epoll_pwait:
-		return (int)arg[3] > 0;
-	case SYS_epoll_pwait2:
-	case SYS_semtimedop:
-		return arg[3] != 0;
-	case SYS_rt_sigtimedwait:
-		return arg[2] != 0;
-	case SYS_io_getevents:
-	case SYS_io_pgetevents:
-		return arg[4] != 0;
-	case SYS_io_uring_enter:
-		return arg[4] != 0 &&
-		       arg[5] > 8; /* more than a signal mask: struct getevents_arg */
-	default:
-		return false;
-	}
-}
-
-/*
- * A thread that waits is likely to be at a safe point, and least disturbed; the driver's own wait for
- * nothing that is urgent.
- */
-static int rank_of(pid_t pid, pid_t tid)
-{
-	char dir[64], *text = NULL, *p;
-	bool drivers = false;
-	size_t len;
-	int rank = -1;
-
-	snprintf(dir, sizeof(dir), "/proc/%d/task/%d", pid, tid);
-	if (proc_state__read_file(dir, "stat", &text, &len))
-		return -1;
-	p = strrchr(text, ')');
-	if (p && p[1])
-		rank = p[2] == 'S' ? 2 : p[2] == 'R' ? 3 : -1;
-	drivers = strstr(text, "(cuda-") != NULL;
-	free(text);
-	if (rank != 2 || proc_state__read_file(dir, "syscall", &text, &len))
-		return rank;
-	switch (atoi(text)) { /* "running" is 0, which is read */
-	case SYS_poll:
-	case SYS_ppoll:
-	case SYS_select:
-	case SYS_pselect6:
-	case SYS_nanosleep:
-	case SYS_clock_nanosleep:
-	case SYS_futex:
-		rank = !drivers;
-		break;
-	default:
-		if (has_limit(text))
-			rank = 4;
-		break;
-	}
-	free(text);
-	return rank;
-}
-
-static int by_rank(const void *pa, const void *pb)
-{
-	const struct candidate *a = pa, *b = pb;
-
-	return a->rank - b->rank;
-}
-
-/* Of more than there is room for, those that the kernel lists first. */
-static size_t list_candidates(pid_t pid, struct candidate *c, size_t room)
-{
-	struct dirent *d;
-	char path[64];
-	size_t n = 0;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	dir = opendir(path);
-	while (dir && n < room && (d = readdir(dir))) {
-		pid_t tid = atoi(d->d_name);
-		int rank = tid > 0 ? rank_of(pid, tid) : -1;
-
-		if (rank >= 0)
-			c[n++] = (struct candidate){.tid = tid, .rank = rank};
-	}
-	if (dir)
-		closedir(dir);
-	qsort(c, n, sizeof(*c), by_rank);
-	return n;
 }
 
 /* --- is this thread, now, one to be sent? ------------------------------------------------------- */
@@ -365,7 +250,7 @@ static int send_stopped(const struct inject_site *s, struct inject_stack *st, pi
 	return 0;
 }
 
-/* While a thread is stopped for us nobody else shall have our CPU. */
+/* While a thread is stopped for us, or may be in a moment, nobody else shall have our CPU. */
 static void hurry(bool on)
 {
 	struct sched_param p = {.sched_priority = on};
@@ -374,72 +259,169 @@ static void hurry(bool on)
 		log_dbg("sched_setscheduler: %s", strerror(errno));
 }
 
-static int attempt(const struct inject_site *s, struct inject_stack *st, pid_t tid, bool all,
-		   struct inject_report *r, uint64_t *since_ns, const char **why, struct err *e)
+/* The time left, which the stop has written where the call would not have. */
+static void put_rest_back(pid_t tid, const struct wait *w)
 {
+	struct user_regs_struct r;
+	uint8_t now[sizeof(w->was)] = {0};
+	struct iovec local = {.iov_base = now, .iov_len = sizeof(now)};
+	struct iovec remote = {.iov_base = (void *)(uintptr_t)w->rest, .iov_len = sizeof(now)};
+
+	if (!w->rest || stopped_regs__get(tid, &r) || (long)r.orig_rax != w->call ||
+	    !stopped_call__has_rest(&r))
+		return;
+	if (process_vm_readv(tid, &local, 1, &remote, 1, 0) != (ssize_t)sizeof(now) ||
+	    !memcmp(now, w->was, sizeof(now)))
+		return;
+	local.iov_base = (void *)(uintptr_t)w->was;
+	process_vm_writev(tid, &local, 1, &remote, 1, 0);
+}
+
+/* One attach's search for a thread. */
+struct search {
+	const struct inject_site *site;
+	struct inject_stack *stack;
+	struct inject_pick *pick;
+	bool all; /* the code is to be put there, too */
+	struct inject_report *report;
+	uint64_t *since_ns;
+	struct err *e;
+	struct err why; /* the last one was let go */
+};
+
+/* The stopped thread; 0: it was sent, 1: it was let go. */
+static int use_stopped(struct search *a, const struct picked *now)
+{
+	struct user_regs_struct r;
+	const char *why = NULL;
+	int err;
+
+	put_rest_back(now->tid, &now->wait);
+	if (now->watched && (now->wait.kind == WAIT_AGAIN || (!stopped_regs__get(now->tid, &r) &&
+							      stopped_call__is_interrupted(&r))))
+		inject_pick__was_stopped(a->pick, now->tid);
+	err = send_stopped(a->site, a->stack, now->tid, a->all, &why, a->e);
+	if (why) {
+		log_dbg("thread %d is left alone: %s", now->tid, why);
+		err_set(&a->why, err, "%s", why);
+	}
+	return err;
+}
+
+/* 0: it was sent; 1: another one, or later. */
+static int attempt(struct search *a, pid_t tid)
+{
+	struct inject_report *r = a->report;
+	struct picked now;
 	uint64_t stopped;
 	int err;
 
+	if (!inject_pick__is_ready(a->pick, tid, &now))
+		return 1;
 	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL))
-		return errno == ESRCH ? 1 : refused(s->pid, -errno, e);
+		return errno == ESRCH ? 1 : refused(a->site->pid, -errno, a->e);
 	inject__stage(STAGE_SEIZED);
-	hurry(true);
-	*since_ns = now_ns();
-	err = ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) ? 1 : await_stop(tid, e);
-	if (err) {
-		hurry(false);
-		*why = err < 0 ? e->text : NULL;
-		return err == -EAGAIN ? 1 : err;
+	*a->since_ns = now_ns();
+	err = ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) ? 1 : await_stop(tid, a->e);
+	if (err == -EAGAIN) {
+		a->why = *a->e;
+		return 1;
 	}
-	inject__stage(STAGE_STOPPED);
-	err = send_stopped(s, st, tid, all, why, e);
-	let_go(tid);
-	stopped = now_ns() - *since_ns;
-	hurry(false);
-	r->stopped_ns = stopped > r->stopped_ns ? stopped : r->stopped_ns;
 	if (err)
+		return err;
+	inject__stage(STAGE_STOPPED);
+	err = use_stopped(a, &now);
+	let_go(tid);
+	stopped = now_ns() - *a->since_ns;
+	r->stopped_ns = stopped > r->stopped_ns ? stopped : r->stopped_ns;
+	if (err) {
 		r->looked_at++;
-	else
-		inject__stage(STAGE_RELEASED);
+		return err;
+	}
+	r->tid = tid;
+	inject__stage(STAGE_RELEASED);
+	return 0;
+}
+
+/* The best, unless there are more than have a turn in a round: then those that had none yet. */
+static pid_t in_turn(const struct search *a, bool watched, size_t i, size_t per_round, size_t round)
+{
+	size_t n = inject_pick__count(a->pick, watched);
+
+	if (n > per_round)
+		i = (i + round * per_round) % n;
+	return inject_pick__get(a->pick, watched, i)->tid;
+}
+
+/* Those that may be stopped at any time. */
+static int try_at_once(struct search *a, size_t round)
+{
+	size_t n = inject_pick__count(a->pick, false);
+	int err = 1;
+
+	for (size_t i = 0; err > 0 && i < n && i < TRIES_ROUND; i++) {
+		if (inject_site__is_gone(a->site))
+			return err_set(a->e, -ESRCH, "process %d has ended", a->site->pid);
+		hurry(true);
+		err = attempt(a, in_turn(a, false, i, TRIES_ROUND, round));
+		hurry(false);
+	}
 	return err;
+}
+
+/* The others, as soon as they may be. */
+static int watch(struct search *a, size_t round)
+{
+	struct timespec pause = {.tv_nsec = PICK_LOOK_NS};
+	size_t n = inject_pick__count(a->pick, true);
+	uint64_t until = now_ns() + ROUND_NS;
+	int err = 1;
+
+	hurry(n > 0);
+	while (err > 0 && now_ns() < until) {
+		nanosleep(&pause, NULL);
+		if (inject_site__is_gone(a->site))
+			err = err_set(a->e, -ESRCH, "process %d has ended", a->site->pid);
+		for (size_t i = 0; err > 0 && i < n && i < WATCHED; i++)
+			err = attempt(a, in_turn(a, true, i, WATCHED, round));
+	}
+	hurry(false);
+	return err;
+}
+
+static int search(struct search *a)
+{
+	uint64_t until = now_ns() + WATCH_NS;
+	const char *why;
+	int err = 1;
+
+	for (size_t round = 0;
+	     round < ROUNDS || (inject_pick__has_limit(a->pick) && now_ns() < until); round++) {
+		inject_pick__list(a->pick);
+		err = try_at_once(a, round);
+		if (err > 0)
+			err = watch(a, round);
+		if (err <= 0)
+			return err;
+	}
+	why = a->why.text[0] ? a->why.text : inject_pick__why(a->pick);
+	return err_set(
+	    a->e, -EAGAIN,
+	    "no thread of process %d was found at a safe point: %s; try again, or start it "
+	    "by qbpf run --cuda agent",
+	    a->site->pid, why ? why : "none waits or runs");
 }
 
 int inject_thread__send(const struct inject_site *s, struct inject_stack *st, bool all,
 			struct inject_report *r, uint64_t *since_ns, struct err *e)
 {
-	struct timespec pause = {.tv_nsec = ROUND_MS * 1000000l};
-	struct candidate c[512];
-	const char *why = NULL, *one;
-	struct err last = {{0}};
+	struct search a = {
+	    .site = s, .stack = st, .all = all, .report = r, .since_ns = since_ns, .e = e};
+	int err = inject_pick__new(s->pid, &a.pick);
 
-	for (int round = 0; round < ROUNDS; round++) {
-		size_t n = list_candidates(s->pid, c, sizeof(c) / sizeof(c[0]));
-		size_t from = (size_t)round * TRIES_ROUND;
-
-		for (size_t i = 0; i < n && i < TRIES_ROUND; i++) {
-			/* In later rounds those that had no turn. */
-			pid_t tid = c[n > TRIES_ROUND ? (i + from) % n : i].tid;
-			int err;
-
-			one = NULL;
-			if (inject_site__is_gone(s))
-				return err_set(e, -ESRCH, "process %d has ended", s->pid);
-			err = attempt(s, st, tid, all, r, since_ns, &one, e);
-			if (err <= 0) {
-				r->tid = tid;
-				return err;
-			}
-			if (one) {
-				log_dbg("thread %d is left alone: %s", tid, one);
-				snprintf(last.text, sizeof(last.text), "%s", one);
-				why = last.text;
-			}
-		}
-		nanosleep(&pause, NULL);
-	}
-	return err_set(
-	    e, -EAGAIN,
-	    "no thread of process %d was found at a safe point: %s; start it by qbpf run "
-	    "--cuda agent",
-	    s->pid, why ? why : "none waits or runs");
+	if (err)
+		return err_set(e, err, "out of memory");
+	err = search(&a);
+	inject_pick__free(a.pick);
+	return err;
 }

@@ -17,7 +17,7 @@
 
 #define EXE_PATH  "/proc/self/exe"
 #define BATCHES	  7
-#define BARE_RUNS 1000
+#define BARE_RUNS 256 /* in a batch */
 #define WARM_RUNS 4
 
 /* Spans that no plan reaches; see the header. */
@@ -34,7 +34,7 @@ struct measuring {
 	struct bpf_link *links[2 * OWN_PAIRS + 1];
 	size_t nlinks;
 	uint64_t begin[OWN_PAIRS], end[OWN_PAIRS]; /* file offsets */
-	uint64_t bare[OWN_PAIRS];		   /* ns of one unarmed run, times 16 */
+	uint64_t bare[OWN_PAIRS];		   /* ns of one unarmed run */
 	uint64_t ns[OWN_PAIRS];			   /* of one armed run, bare taken off */
 	uint64_t floor[OWN_PAIRS];
 };
@@ -145,21 +145,6 @@ static void disarm(struct measuring *m)
 
 /* --- measuring ----------------------------------------------------------------------------- */
 
-static int measure_bare(struct measuring *m)
-{
-	for (int p = 0; p < OWN_PAIRS; p++) {
-		int err = own_pair_offsets(p, &m->begin[p], &m->end[p]);
-		uint64_t ns;
-
-		if (!err)
-			err = own_child__run(m->child, p, BARE_RUNS, 0, &ns);
-		if (err)
-			return err;
-		m->bare[p] = ns * 16 / BARE_RUNS;
-	}
-	return 0;
-}
-
 static int by_value(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -167,9 +152,42 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static int measure_armed(struct measuring *m)
+/* What one run of each pair takes: the median of batches of so many runs. */
+static int measure(struct measuring *m, const uint32_t runs[OWN_PAIRS], uint64_t one[OWN_PAIRS])
 {
 	uint64_t ns[OWN_PAIRS][BATCHES];
+
+	for (int b = 0; b < BATCHES; b++) {
+		for (int p = 0; p < OWN_PAIRS; p++) {
+			int err = own_child__run(m->child, p, runs[p], 0, &ns[p][b]);
+
+			if (err)
+				return err;
+		}
+	}
+	for (int p = 0; p < OWN_PAIRS; p++) {
+		qsort(ns[p], BATCHES, sizeof(ns[p][0]), by_value);
+		one[p] = ns[p][BATCHES / 2] / runs[p];
+	}
+	return 0;
+}
+
+static int measure_bare(struct measuring *m)
+{
+	uint32_t runs[OWN_PAIRS];
+
+	for (int p = 0; p < OWN_PAIRS; p++) {
+		int err = own_pair_offsets(p, &m->begin[p], &m->end[p]);
+
+		if (err)
+			return err;
+		runs[p] = BARE_RUNS;
+	}
+	return measure(m, runs, m->bare);
+}
+
+static int measure_armed(struct measuring *m)
+{
 	int err;
 
 	for (int p = 0; p < OWN_PAIRS; p++) {
@@ -177,21 +195,10 @@ static int measure_armed(struct measuring *m)
 		if (err)
 			return err;
 	}
-	for (int b = 0; b < BATCHES; b++) {
-		for (int p = 0; p < OWN_PAIRS; p++) {
-			err = own_child__run(m->child, p, batch_runs[p], 0, &ns[p][b]);
-			if (err)
-				return err;
-		}
-	}
-	for (int p = 0; p < OWN_PAIRS; p++) {
-		uint64_t one, bare = m->bare[p] / 16;
-
-		qsort(ns[p], BATCHES, sizeof(ns[p][0]), by_value);
-		one = ns[p][BATCHES / 2] / batch_runs[p];
-		m->ns[p] = one > bare ? one - bare : 0;
-	}
-	return 0;
+	err = measure(m, batch_runs, m->ns);
+	for (int p = 0; p < OWN_PAIRS && !err; p++)
+		m->ns[p] -= m->ns[p] > m->bare[p] ? m->bare[p] : m->ns[p];
+	return err;
 }
 
 /* --- what the child's spans have read ------------------------------------------------------ */

@@ -173,6 +173,17 @@ static bool read_thread_name(struct thread *t)
 	return read_comm(path, t->name);
 }
 
+/* Known by something of it that began later. */
+static int note_start(struct roster *r, uint32_t index, uint64_t seen_ns)
+{
+	struct process *p = &r->processes[index];
+
+	if (seen_ns >= p->start_ns)
+		return 0;
+	p->start_ns = seen_ns;
+	return write_process(r, index);
+}
+
 int roster__thread(struct roster *r, uint32_t tgid, uint32_t tid, bool first, uint64_t start_ns,
 		   uint32_t *index)
 {
@@ -184,11 +195,12 @@ int roster__thread(struct roster *r, uint32_t tgid, uint32_t tid, bool first, ui
 	if (s) {
 		t = &r->threads[s->index];
 		if (!first && !t->end_ns && t->tgid == tgid) {
-			/* What is around it began earlier and ends later. */
-			if (start_ns < t->start_ns)
-				t->start_ns = start_ns;
 			*index = s->index;
-			return 0;
+			/* What is around it began earlier and ends later. */
+			if (start_ns >= t->start_ns)
+				return 0;
+			t->start_ns = start_ns;
+			return note_start(r, t->process, start_ns);
 		}
 	}
 	err = roster__process(r, tgid, start_ns);
@@ -264,9 +276,9 @@ int roster__process(struct roster *r, uint32_t tgid, uint64_t seen_ns)
 	void *p;
 	int err;
 
-	/* Its end is told by another way, which may be faster than the ring. */
+	/* Its begin and its end are told by another way, which may be faster than the ring or slower. */
 	if (s && (!r->processes[s->index].end_ns || seen_ns <= r->processes[s->index].end_ns))
-		return 0;
+		return note_start(r, s->index, seen_ns);
 	p = grow(r->processes, r->nprocesses, &r->cap_processes, sizeof(*r->processes));
 	if (!p)
 		return -ENOMEM;

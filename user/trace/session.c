@@ -391,11 +391,17 @@ int session__arm(struct session *s, struct err *e)
 	if (!err)
 		err = session__start_recording(s, e);
 	target__drop_images(s->target);
+	/* Spans that began before an agent was there would be in none of the GPU's figures. */
+	if (s->o.agents)
+		agents__wait(s->o.agents);
 	s->start_ns = now_ns();
 	s->skel->data->counting = true;
+	if (s->o.agents && s->stream)
+		gpu_feed__probes(agents__feed(s->o.agents), s->start_ns, GPU_UNKNOWN);
 	session__armed(s, &sites);
 	log_dbg("armed %zu sites in %.1f ms", sites, (s->start_ns - t0) / 1e6);
-	return err;
+	/* What was opened since the target was looked at, and before the linker was hooked. */
+	return err ? err : session__rescan(s, e);
 }
 
 int session__rescan(struct session *s, struct err *e)
@@ -428,19 +434,20 @@ void session__stop_counting(struct session *s)
 {
 	char line[SESSION_LINE];
 
-	/* First, so that no call of the API is without the span that it was in. */
-	if (s->o.agents && s->stream && !s->end_ns)
-		agents__stop(s->o.agents);
 	if (s->skel)
 		s->skel->data->counting = false;
 	if (s->end_ns)
 		return;
 	s->end_ns = now_ns();
 	session__stop_recording(s);
-	if (s->o.agents && s->stream)
-		gpu_feed__finish(agents__feed(s->o.agents));
 	if (session__agent_missing(s, line, sizeof(line)))
 		log_warn("%s", line);
+	if (!s->o.agents || !s->stream)
+		return;
+	/* Last, so that no span that was counted is without what it asked for. */
+	gpu_feed__probes(agents__feed(s->o.agents), s->start_ns, s->end_ns);
+	agents__stop(s->o.agents);
+	gpu_feed__finish(agents__feed(s->o.agents));
 }
 
 bool session__disarms_slowly(const struct session *s)

@@ -165,8 +165,8 @@ int session__on_agents(struct session *s, struct err *e)
 	/* Functions that were asked for by name are armed already, and no others. */
 	if (!s->o.cuda_instead || s->ended || plan_opts__wants_cuda(&s->o.plan) ||
 	    !agents__refused(s->o.agents, why, sizeof(why))) {
+		s->skel->bss->spans_wanted = true; /* before it is told that there is one */
 		agents__tell(s->o.agents);
-		s->skel->bss->spans_wanted = true;
 		return 0;
 	}
 	s->skel->bss->spans_wanted = false;

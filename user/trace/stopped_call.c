@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 
 #include "elf/proc_state.h"
+#include "trace/waits.h"
 
 #define CODE_64BIT 0x33 /* %cs */
 
@@ -36,51 +37,22 @@ int stopped_regs__set(pid_t tid, struct user_regs_struct *r)
 	return ptrace(PTRACE_SETREGSET, tid, (void *)NT_PRSTATUS, &v) ? -errno : 0;
 }
 
-/*
- * Calls that a mere stop ends with EINTR, and that have done nothing then: some always, those of
- * sockets when they have SO_RCVTIMEO or SO_SNDTIMEO, the last when the kernel could not write the time
- * that was left.
- */
-static bool stop_interrupts(long call)
-{
-	switch (call) {
-	case SYS_epoll_wait:
-	case SYS_epoll_pwait:
-	case 441: /* epoll_pwait2 */
-	case SYS_semop:
-	case SYS_semtimedop:
-	case SYS_rt_sigtimedwait:
-	case SYS_io_getevents:
-	case 333: /* io_pgetevents */
-	case 426: /* io_uring_enter */
-	case SYS_read:
-	case SYS_readv:
-	case SYS_recvfrom:
-	case SYS_recvmsg:
-	case SYS_recvmmsg:
-	case SYS_write:
-	case SYS_writev:
-	case SYS_sendto:
-	case SYS_sendmsg:
-	case SYS_sendmmsg:
-	case SYS_connect:
-	case SYS_accept:
-	case SYS_accept4:
-	case SYS_select:
-	case SYS_pselect6:
-	case SYS_ppoll:
-		return true;
-	default:
-		return false;
-	}
-}
-
 static bool at_syscall(pid_t tid, uint64_t ip)
 {
 	errno = 0;
 	return (ptrace(PTRACE_PEEKTEXT, tid, (void *)(uintptr_t)(ip - 2), NULL) & 0xffff) ==
 		   0x050f &&
 	       !errno;
+}
+
+bool stopped_call__is_interrupted(const struct user_regs_struct *r)
+{
+	return (long)r->rax == -EINTR && wait__is_interrupted((long)r->orig_rax);
+}
+
+bool stopped_call__has_rest(const struct user_regs_struct *r)
+{
+	return (long)r->orig_rax >= 0 && (long)r->rax == -ERESTART_RESTARTBLOCK;
 }
 
 bool stopped_call__restart(pid_t tid, struct user_regs_struct *r, bool *changed)
@@ -100,7 +72,7 @@ bool stopped_call__restart(pid_t tid, struct user_regs_struct *r, bool *changed)
 		r->rax = SYS_restart_syscall;
 		break;
 	case EINTR:
-		if (!stop_interrupts(call))
+		if (!wait__is_interrupted(call))
 			return false;
 		r->rax = (unsigned long)call;
 		break;
@@ -144,8 +116,7 @@ void stopped_call__mend(pid_t pid, pid_t tid)
 	struct user_regs_struct r;
 	bool changed;
 
-	if (!stopped_regs__get(tid, &r) && r.cs == CODE_64BIT && (long)r.rax == -EINTR &&
-	    stop_interrupts((long)r.orig_rax) && !stopped_call__signals(pid, tid) &&
-	    stopped_call__restart(tid, &r, &changed))
+	if (!stopped_regs__get(tid, &r) && r.cs == CODE_64BIT && stopped_call__is_interrupted(&r) &&
+	    !stopped_call__signals(pid, tid) && stopped_call__restart(tid, &r, &changed))
 		stopped_regs__set(tid, &r);
 }

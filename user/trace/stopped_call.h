@@ -21,6 +21,12 @@ int stopped_regs__set(pid_t tid, struct user_regs_struct *r);
 /* Why a signal is expected to come as soon as the thread goes on; NULL: none is. */
 const char *stopped_call__signals(pid_t pid, pid_t tid);
 
+/* Has its call failed with EINTR for the stop alone? */
+bool stopped_call__is_interrupted(const struct user_regs_struct *r);
+
+/* Will the kernel make it anew with what is left of its time, which it knows itself? */
+bool stopped_call__has_rest(const struct user_regs_struct *r);
+
 /*
  * Makes the interrupted call, if there is one, the thread's next instruction: *changed. False: it
  * cannot be told. r alone is changed.

@@ -456,7 +456,9 @@ int stream__finish(struct stream *s, uint64_t end_ns, const uint64_t *counted, s
 		    .lost = counts[i + 1].lost,
 		    .skipped = counts[i + 1].skipped,
 		};
-	stream__put_losses(s, s->second_ns, end_ns, true);
+	/* The reader may have told of a second that ended after that. */
+	stream__put_losses(s, s->second_ns, end_ns > s->second_ns ? end_ns : s->second_ns + 1,
+			   true);
 	stream__put_clock(s, end_ns);
 	stream__note_fault(s, err);
 	stream__note_fault(s, roster__finish(s->roster));

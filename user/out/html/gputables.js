@@ -9,6 +9,11 @@ const gpuTables = (() => {
 	const CAUSES = ['host', 'sync', 'call', 'launch', 'dependency', 'unknown'];
 	// In words, what is in no figure or not in all.
 	const OUTSIDE = [
+		['before_probes', 'launches before the probes were armed'],
+		['after_probes', 'launches after the probes were let go'],
+		['before_agent', 'spans before the agent was at work'],
+		['after_agent', 'spans after the agent was at work'],
+		['partly', 'spans that the agent saw a part of'],
 		['untimed', 'activities whose times cannot be'],
 		['no_call', 'activities without the API call that asked for them'],
 		['no_activity', 'launches, copies or memsets that nothing came of (captured into a graph, or lost)'],
@@ -63,7 +68,7 @@ const gpuTables = (() => {
 			['p99', k => time(k.p99_ns)], ['max', k => time(k.max_ns)],
 			['delay', k => mean(k.delay), 'mean, from the launch\'s begin to the kernel\'s start'],
 			['launch', k => mean(k.launch), 'mean, of the host\'s call; without the first ones'],
-			['first', k => each(k.first_launch_ns, k.first_launches), 'mean, of the first launch in a process'],
+			['first', k => each(k.first_launch_ns, k.first_launches), 'mean, of the first launch in a process; – where the agent came later'],
 			['grid / block', shape],
 		], shareOf(doc.kernels, 'sum_ns'), doc.left_out.kernels);
 	}
@@ -174,8 +179,17 @@ const gpuTables = (() => {
 			: '');
 	}
 
+	function ended(doc) {
+		const WHY = {fatal: 'CUPTI reported a fatal error', sudden: 'it ended suddenly'};
+		return (doc.agents ?? []).filter(a => WHY[a.end]).map(a => {
+			const ns = num(a.to_ns) - num(doc.probes.from_ns ?? a.to_ns);
+			return el('p', {class: 'quiet'}, `Nothing of the GPU is known of process ${a.pid} ` +
+				`${ns > 0 ? `after ${format.time(ns)} of tracing` : 'since the start'}: ${WHY[a.end]}.`);
+		});
+	}
+
 	function outside(doc) {
-		const all = {...doc, ...doc.missing};
+		const all = {...doc, ...doc.missing, ...doc.launches, ...doc.outside};
 		const lines = OUTSIDE.filter(([key]) => num(all[key]) > 0)
 			.map(([key, words]) => el('li', {}, `${words}: ${format.count(all[key])}`));
 		return lines.length ? el('div', {class: 'quiet', id: 'gpu-outside'}, 'Not in all of these figures:',
@@ -191,7 +205,7 @@ const gpuTables = (() => {
 		dom.get('gpu-tables').append(...[
 			...doc.devices.map(idle), doc.left_out.devices ? el('p', {class: 'quiet'},
 				`${format.count(doc.left_out.devices)} more devices are not on this page.`) : null,
-			kernels(doc), copies(doc), streams(doc, {...names, deviceOf}), spans(doc), calls(doc), outside(doc),
+			kernels(doc), copies(doc), streams(doc, {...names, deviceOf}), spans(doc), calls(doc), ...ended(doc), outside(doc),
 		].filter(Boolean));
 	}
 
