@@ -77,6 +77,22 @@ def a_program_without_cuda():
 
 
 @case
+def an_agent_that_never_came():
+    "--cuda auto: CUDA is mapped, and nobody loads the agent: one line, in the document too; none without CUDA"
+    words = "CUDA agent: not loaded, though libcud"
+    never = [a.TARGET, "sleep:1"]
+    for options in [], ["-o", a.fresh(".qbpf")], ["-f", "main"]:
+        doc, err, _ = run(never, *options, mode="auto")
+        equal(err.count(words), 1, err)
+        equal(sum(words in n for n in doc["probes"]["notes"]), 1, doc["probes"])
+    _, err, _ = run(never, code=1)
+    check(words not in err and "has not initialised CUDA" in err, f"an error where it was asked for: {err}")
+    for argv, mode in ([a.TARGET, "launch:3"], "auto"), (["/bin/true"], "auto"), (never, "off"), (never, "uprobe"):
+        doc, err, _ = run(argv, mode=mode)
+        check(words not in err and words not in str(doc), f"{argv} {mode}: {err}")
+
+
+@case
 def what_cupti_refuses():
     "errors 39, 35, 15, 999: one line with the remedy; exit 1 only where the agent was required"
     for code, words in ((39, "another profiler holds CUPTI"), (35, "NVreg_RestrictProfilingToAdminUsers"),
@@ -114,8 +130,13 @@ def no_agent_is_installed():
     check("QBPF_AGENT=/nowhere/agent.so: No such file" in err, err)
     _, err, _ = run([a.QUANT, "--ticks", "5"], code=1, QBPF_AGENT="/etc/passwd")
     check("QBPF_AGENT=/etc/passwd: no ELF file" in err, err)
-    doc, err, _ = run([a.QUANT, "--ticks", "5"], mode="auto", QBPF_AGENT="/nowhere/agent.so")
-    by_uprobes(doc, err, "QBPF_AGENT=/nowhere/agent.so: No such file")
+    _, err, _ = run([a.QUANT, "--ticks", "5"], code=1, QBPF_AGENT="/bin/true")
+    check("QBPF_AGENT=/bin/true: it is not qbpf's CUDA agent" in err, err)
+    for named, why in (("/nowhere/agent.so", "No such file"), ("/bin/true", "it is not qbpf's CUDA agent")):
+        doc, err, _ = run([a.QUANT, "--ticks", "5"], mode="auto", QBPF_AGENT=named)
+        by_uprobes(doc, err, f"QBPF_AGENT={named}: {why}")
+        doc, err, _ = run(["/bin/true"], mode="auto", QBPF_AGENT=named)
+        check("CUDA" not in err and named + ":" not in err, f"a program without CUDA: {err}")
 
 
 HERE_ON = "CUDA's calls are seen by uprobes from here on, and nothing of the GPU: CUDA agent: "

@@ -171,7 +171,7 @@ def the_page():
 
 @case
 def two_processes():
-    "attach -p A,B: two rings, their devices and kernels apart, spans of both"
+    "attach -p A,B: two rings, their devices and kernels apart, named by process; spans of both"
     logs = a.fresh(".csv"), a.fresh(".csv")
     argv = [a.QUANT, "--ticks", "300", "--rate", "200", "--wait"]
     with Workload(argv, env=a.env(logs[0])) as w, Workload(argv, env=a.env(logs[1])) as v:
@@ -184,10 +184,27 @@ def two_processes():
             w.finish()
             v.finish()
             doc = summary(q.finish())
-    equal(sorted(d["ring"] for d in doc["gpu"]["devices"]), [0, 1], "devices")
+    equal([(d["ring"], d["pid"], d["comm"]) for d in doc["gpu"]["devices"]],
+          [(0, w.pid, "w_quant_gpu"), (1, v.pid, "w_quant_gpu")], "devices")  # fmt: skip
+    equal({s["pid"] for s in doc["gpu"]["streams"]}, {w.pid, v.pid}, "streams")
     equal(kernels(doc["gpu"]), 1200, "kernels")
     tick = {s["name"]: s for s in doc["gpu"]["spans"]}["strategy:tick"]
     equal((tick["count"], tick["launches"]), (600, 1200), "ticks of both, and their launches")
+    trace = a.fresh(".qbpf")
+    with Workload(argv, env=a.env()) as w, Workload(argv, env=a.env()) as v:
+        with Qbpf("attach", "-p", f"{w.pid},{v.pid}", "--cuda", "agent", "--plain", "-o", trace) as q:
+            q.wait_ready()
+            w.go()
+            v.go()
+            w.finish()
+            v.finish()
+            live = q.finish()
+    report, page = (subprocess.run([QBPF, "report", *x, trace], capture_output=True, check=True, text=True).stdout
+                    for x in ([], ["--html=-"]))  # fmt: skip
+    for p in w, v:
+        name = f" of w_quant_gpu (pid {p.pid})"
+        for text, of in (live, "the final report"), (report, "the report"), (page, "the page"):
+            check(name in text, f"{name} in {of}")
 
 
 @case
@@ -205,6 +222,7 @@ def in_a_container():
             doc = summary(q.finish())
     tick = {s["name"]: s for s in doc["gpu"]["spans"]}["strategy:tick"]
     equal((tick["count"], tick["launches"]), (400, 800), "ticks, and their launches")
+    equal(doc["gpu"]["devices"][0]["pid"], pid, "the process, as it is known here")
 
 
 @case

@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 900
+# timeout: 300
 """The time in which the agent records and the time in which spans are seen are not the same. What lies in one of
 them only is in no figure that puts both together, and is counted: held + outside is all, in the
 summary and in the report of the recording."""
 
 import json
-import os
 import signal
 import subprocess
 
 import agent_session as a
 import gpu_truth
-from harness import QBPF, Qbpf, Workload, case, check, equal, spans, summary
+from harness import QBPF, Failure, Qbpf, Workload, case, check, equal, spans, summary
 
 TICK = "strategy:tick"
 
@@ -21,6 +20,23 @@ def report(trace, *options):
     r = subprocess.run([QBPF, "report", *options, trace], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     equal(r.returncode, 0, f"qbpf report: {r.stderr}")
     return r.stdout
+
+
+def attached(pid, trace):
+    """A qbpf that is at work. On a crowded machine it may find no thread of a busy target that can be stopped, and
+    says so: tried again."""
+    for _ in range(20):
+        q = Qbpf("attach", "-p", pid, "--cuda", "agent", "--json", "-o", trace)
+        try:
+            q.wait_err("CUDA agent: on")
+        except Failure:
+            if "no thread of process" not in q.err_text():
+                raise
+            q.p.wait()
+        else:
+            q.wait_ready()
+            return q
+    raise Failure("no thread can be stopped, 20 times")
 
 
 def launches_of(truth):
@@ -64,14 +80,12 @@ def in_the_middle_of_a_life():
     trace, log = a.fresh(".qbpf"), a.fresh(".csv")
     with Workload([a.QUANT, "--seconds", "600", "--rate", "500", "--wait"], env=a.env(log)) as w:
         w.go()
-        ran = a.Grower(log)
-        ran.await_more("kernel", 101)
-        with Qbpf("attach", "-p", w.pid, "--cuda", "agent", "--json", "-o", trace) as q:
-            q.wait_err("CUDA agent: on")
-            q.wait_ready()
-            ran.await_more("kernel", 1000)
+        seen = a.Grower(log)
+        seen.await_more("kernel", 100)
+        with attached(w.pid, trace) as q:
+            seen.await_more("kernel", 1000)
             live = summary(q.stop())
-        ran.await_more("kernel", 20)
+        seen.await_more("kernel", 50)
         w.p.send_signal(signal.SIGTERM)
         w.finish()
     later, text, truth = json.loads(report(trace, "--json")), report(trace), launches_of(gpu_truth.read(log))
@@ -91,7 +105,9 @@ def in_the_middle_of_a_life():
         if begin == probes["from_ns"]:
             equal(seen, both, f"launches while both were there: {launches}")
             equal(outside, {}, "ticks outside")
-            equal(launches["in_spans"], tick["launches"], "launches in spans")
+            # A tick may be open at either end when the span in it, where all launches are, is not.
+            equal(launches["in_spans"], row(gpu, "gpu:submit")["launches"], "launches in spans")
+            check(tick["launches"] <= launches["in_spans"] <= tick["launches"] + 4, f"in ticks: {tick}, {launches}")
         check(launches["in_no_span"] <= 4, f"in no span: {launches}")
         check(both > 200 and len(truth) > both + 100, f"launches: {both} of {len(truth)}")
         for k in gpu["kernels"]:
@@ -123,16 +139,16 @@ def from_the_start():
 def cupti_gives_up():
     "a fatal error of CUPTI: one line, and since when nothing is known; the ticks after that are counted apart"
     trace, log, doc = a.fresh(".qbpf"), a.fresh(".csv"), a.fresh(".json")
-    q = Qbpf("run", "--cuda", "agent", "-o", trace, f"--json={doc}", "--", a.QUANT, "--ticks", "600", "--rate", "200",
-             env=a.env(log, "fatal=2500"))  # fmt: skip
+    q = Qbpf("run", "--cuda", "agent", "-o", trace, f"--json={doc}", "--", a.QUANT, "--ticks", "1200", "--rate", "300",
+             env=a.env(log, "fatal=6000"))  # fmt: skip
     q.finish()
     live, later, text = summary(open(doc).read()), json.loads(report(trace, "--json")), report(trace)
     equal(q.err_text().count("CUPTI reported a fatal error"), 1, q.err_text())
     same(live, later)
     for d in (live, later):
         tick, outside = check_ticks(d)
-        equal(tick["count"] + sum(outside.values()), 600, "ticks")
-        check(tick["count"] > 0 and outside["after_agent"] > 100, f"ticks: {tick}")
+        equal(tick["count"] + sum(outside.values()), 1200, "ticks")
+        check(tick["count"] > 0 and outside["after_agent"] > 0, f"ticks: {tick}")
         check(outside["partly"] <= 1 and not outside["before_agent"], f"ticks: {tick}")
         agent, probes = d["gpu"]["agents"][0], d["gpu"]["probes"]
         equal(agent["end"], "fatal", "the agent")
@@ -149,11 +165,9 @@ def killed():
     "SIGKILL of the target: what the agent had not handed over is not taken for nothing"
     trace, log = a.fresh(".qbpf"), a.fresh(".csv")
     with Workload([a.QUANT, "--seconds", "600", "--rate", "500", "--wait"], env=a.env(log)) as w:
-        with Qbpf("attach", "-p", w.pid, "--cuda", "agent", "--json", "-o", trace) as q:
-            q.wait_err("CUDA agent: on")
-            q.wait_ready()
+        with attached(w.pid, trace) as q:
             w.go()
-            a.Grower(log).await_more("kernel", 1000)
+            a.Grower(log).await_more("kernel", 2000)
             w.p.send_signal(signal.SIGKILL)
             w.p.wait()
             live = summary(q.finish())
@@ -161,7 +175,7 @@ def killed():
     same(live, later)
     for d in (live, later):
         tick, outside = check_ticks(d)
-        check(tick["count"] > 50, f"ticks: {tick}")
+        check(tick["count"] > 0, f"ticks: {tick}")
         agent, probes = d["gpu"]["agents"][0], d["gpu"]["probes"]
         equal((len(d["gpu"]["agents"]), agent["end"]), (1, "sudden"), "the agent")
         check(agent["from_ns"] < agent["to_ns"] < probes["to_ns"], f"its time: {agent}, {probes}")

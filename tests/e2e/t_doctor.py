@@ -2,11 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """qbpf doctor: its rows, its JSON, its exit status with and without capabilities."""
 
+import ctypes
 import json
 import os
 import re
+import shutil
+import struct
 import subprocess
 import sys
+import tempfile
 
 QBPF = os.environ.get("QBPF", "build/qbpf")
 # Kernel, capabilities and features that every host has a row for.
@@ -14,8 +18,10 @@ ROWS = [
     "kernel", "BTF", "BPF programs", "tracing programs", "user namespace", "CAP_BPF",
     "CAP_PERFMON", "CAP_SYS_PTRACE", "CAP_CHECKPOINT_RESTORE", "lockdown", "exception guard",
     "perf-event uprobes", "uprobe_multi", "optimised uprobes", "uretprobe syscall",
-    "clock source", "open files",
+    "clock source", "open files", "CUDA agent", "CUDA driver", "CUPTI", "attach --cuda agent",
 ]
+BUILD = os.path.dirname(os.path.abspath(QBPF))
+SIM = os.path.join(BUILD, "tests", "cudasim")
 
 n = 0
 failed = 0
@@ -45,6 +51,51 @@ def as_nobody(*caps):
 
 def rows_of(p):
     return {r["name"]: r for r in json.loads(p.stdout)["checks"]}
+
+
+def no_ptrace():
+    """ptrace(2) is refused from here on, as in many containers: a seccomp filter."""
+    refuse, allow, load, equal, ret = 0x00050001, 0x7FFF0000, 0x20, 0x15, 0x06
+    insns = [(load, 0, 0, 0), (equal, 0, 1, 101), (ret, 0, 0, refuse), (ret, 0, 0, allow)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *i) for i in insns))
+    filter_ = struct.pack("@HP", len(insns), ctypes.addressof(code))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, filter_, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+def cuda_rows(**env):
+    keep = {k: v for k, v in os.environ.items() if k not in ("CUDA_HOME", "CUDA_PATH", "QBPF_AGENT")}
+    return rows_of(doctor("--json", env={**keep, **env}))
+
+
+def cuda():
+    agent = os.path.join(BUILD, "libqbpf_cupti.so")
+    r = cuda_rows()["CUDA agent"]
+    check((r["state"], r["found"]) == ("ok", agent) if os.path.exists(agent)
+          else (r["state"] == "warn" and "not installed" in r["found"] and "remedy" in r),
+          "the agent beside the command, or that there is none", r)
+    for named, why in (("/nowhere.so", "No such file"), ("/bin/true", "not qbpf's CUDA agent")):
+        r = cuda_rows(QBPF_AGENT=named)["CUDA agent"]
+        check(r["state"] == "warn" and f"QBPF_AGENT={named}: " in r["found"] and why in r["found"]
+              and "unset" in r["remedy"], f"QBPF_AGENT={named}", r)
+    r = rows_of(doctor("--json", preexec_fn=no_ptrace))["attach --cuda agent"]
+    check(r["state"] == "warn" and "Operation not permitted" in r["found"] and "remedy" in r,
+          "ptrace is refused", r)
+    if not os.path.exists(os.path.join(SIM, "libcuda.so.1")):
+        return
+    r = cuda_rows(LD_LIBRARY_PATH=SIM)
+    check(r["CUDA driver"]["found"] == f"of CUDA 13.0, {SIM}/libcuda.so.1"
+          and r["CUDA driver"]["state"] == "ok", "a driver and its version", r["CUDA driver"])
+    check(r["CUPTI"]["found"] == f"version 130001, {SIM}/libcupti.so.13" and r["CUPTI"]["state"] == "ok",
+          "the CUPTI of the same CUDA", r["CUPTI"])
+    with tempfile.TemporaryDirectory() as tmp:
+        stubs = os.path.join(tmp, "stubs")
+        os.makedirs(stubs)
+        shutil.copy(os.path.join(SIM, "libcuda.so.1"), stubs)
+        r = cuda_rows(LD_LIBRARY_PATH=stubs)["CUDA driver"]
+        check(r["state"] == "warn" and "stub" in r["meaning"] and "LD_LIBRARY_PATH" in r["remedy"],
+              "the toolkit's stub", r)
 
 
 def main():
@@ -113,6 +164,8 @@ def main():
     p = doctor(prefix=["unshare", "-Ur"])
     check(p.returncode == 1 and "user namespace" in p.stdout.rstrip().splitlines()[-1],
           "root of a user namespace: exit 1, says why", p)
+
+    cuda()
 
     p = doctor("--nonsense")
     check(p.returncode == 2 and p.stdout == ""

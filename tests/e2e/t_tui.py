@@ -379,7 +379,12 @@ def gpu_page():
     v.command("step")
     v.key("r")
     v.key("\x1bOH")
-    v.shows(r"^since the start: a reset does not reach these figures")
+    v.shows(r"^since the reset \(- where only the time before it tells")
+    v.shows(r"^GPU 0: nothing ran on it")
+    v.command("step")
+    v.command("step")
+    v.shows(r"^bk01\(int\) +2 +2\.1\dus +- +1\.05us +- +- +1\.05us ")
+    check("xk49" not in v.screen.text(), "nothing of before the reset", v)
     v.key("G")
     v.shows(r"^how right GPU times are")
     v.close()
@@ -489,10 +494,10 @@ def the_help_tells_of_maxima_after_a_reset():
     v.key("r")
     v.command("step")
     v.key("2")
-    v.shows(r"strategy:tick +1000 ")
+    v.shows(r"strategy:tick +1000 +40\.0ms")
     check(row(v, "strategy:tick")[3:6:2] == ["-", "-"], "min and max are not known", v)
     v.key("?")
-    v.shows(r"After a reset a node's min and max are -")
+    v.shows(r"After a reset a node's or GPU kernel's min and max are -")
     return v
 
 

@@ -54,19 +54,23 @@ static void grow_spans(struct snapshot *s)
 	}
 }
 
+/* Fifty kernels, one of each name; and as many more of the first as there were steps. */
 static struct gpu_summary *make_gpu(void)
 {
-	static struct gr_list list = {.context = 1, .stream = 7};
 	static const struct gpu_opts usual;
+	static struct gr_list list = {.context = 1, .stream = 7};
 	struct gpu *g = gpu__new(&usual);
 	struct gpu_summary *s;
 	char name[32];
 
-	for (uint32_t i = 1; i <= 50; i++) {
-		snprintf(name, sizeof(name), "_Z4%c%c%02ui", 'a' + i % 26, 'k', i);
-		gpu__name(g, i, name);
+	list.n = 0;
+	for (uint32_t i = 1; i <= 50 + steps; i++) {
+		if (i <= 50) {
+			snprintf(name, sizeof(name), "_Z4%c%c%02ui", 'a' + i % 26, 'k', i);
+			gpu__name(g, i, name);
+		}
 		gr__call(&list, 51, i, 10000 * i, 10000 * i + 2000);
-		gr__kernel(&list, i, i, 10000 * i + 3000, 10000 * i + 4000 + i);
+		gr__kernel(&list, i <= 50 ? i : 1, i, 10000 * i + 3000, 10000 * i + 4000 + i);
 	}
 	gpu__name(g, 51, "cudaLaunchKernel");
 	for (size_t i = 0; i < list.n; i++)
@@ -92,6 +96,10 @@ static struct snapshot *next(void)
 		state->nodes[0].total_ns += 40000000;
 		state->nodes[0].self_ns += 40000000;
 		steps++;
+		if (with_gpu) {
+			gpu_summary__put(state->gpu);
+			state->gpu = make_gpu();
+		}
 	}
 	return snapshot__clone(state);
 }

@@ -444,6 +444,118 @@ static void t_places(void **state)
 	gpu_summary__put(s);
 }
 
+/* Whose a device is: by the ring's START record, unless the ring went from one process to another. */
+static void t_processes(void **state)
+{
+	static const uint32_t tgids[] = {71, 72, 73, 74}, rings[] = {0, 1, 2, 2};
+	struct gpu_summary *s;
+	struct gpu *g = begin(0);
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		list.ring = rings[i];
+		gr__start(&list, QBPF_RING_CLOCK_MONOTONIC, 1000 * i + 1);
+		list.items[list.n - 1].rec.start.tgid = tgids[i];
+		gr__call(&list, LAUNCH, 1 + i, 1000 * i + 100, 1000 * i + 200);
+		gr__kernel(&list, SIGNAL, 1 + i, 1000 * i + 300, 1000 * i + 400);
+	}
+	assert_int_equal(gpu__process(g, 71, "old"), 0);
+	assert_int_equal(gpu__process(g, 71, "first"), 0);
+	assert_int_equal(gpu__process(g, 73, "third"), 0);
+	put_all(g);
+	assert_int_equal(gpu__finish(g), 0);
+	s = gpu__summary(g);
+	gpu__free(g);
+	assert_non_null(s);
+	assert_int_equal(s->ndevices, 3);
+	assert_true(gpu_summary__shared(s));
+	assert_int_equal(s->devices[0].tgid, 71);
+	assert_string_equal(s->devices[0].comm, "first");
+	assert_int_equal(s->devices[1].tgid, 72);
+	assert_null(s->devices[1].comm);
+	assert_int_equal(s->devices[2].tgid, 0);
+	assert_null(s->devices[2].comm);
+	assert_int_equal(s->streams[0].tgid, 71);
+	assert_int_equal(s->streams[1].tgid, 72);
+	gpu_summary__put(s);
+}
+
+/* Launches and kernels of the same lengths, one every 10 us. */
+static void kernels_at(uint32_t first, uint32_t n, uint32_t name, uint64_t ns)
+{
+	for (uint32_t i = first; i < first + n; i++) {
+		gr__call(&list, LAUNCH, i, 10000 * i, 10000 * i + 100);
+		gr__kernel(&list, name, i, 10000 * i + 300, 10000 * i + 300 + ns);
+	}
+}
+
+static struct gpu_summary *more(struct gpu *g, uint64_t to_ns)
+{
+	put_all(g);
+	list.n = 0;
+	assert_int_equal(gpu__settle(g, to_ns), 0);
+	return gpu__summary(g);
+}
+
+/* What is new since an earlier summary: rows, sums, and of a distribution what is a new record. */
+static void t_since(void **state)
+{
+	struct gpu *g = begin(0);
+	struct gpu_summary *then, *now, *s, *none;
+	uint64_t before;
+
+	(void)state;
+	kernels_at(1, 5, SIGNAL, 1000);
+	gr__call(&list, COPY_ASYNC, 60, 60000, 60100);
+	gr__copy(&list, 1, 4096, 60, 60200, 60700);
+	then = more(g, 90000);
+	kernels_at(10, 3, SIGNAL, 4000);
+	kernels_at(13, 2, RISK, 500);
+	now = more(g, 200000);
+	gpu__free(g);
+	assert_int_equal(now->kernels[0].time.count, 8);
+	before = now->devices[0].to_ns - now->devices[0].from_ns;
+
+	s = gpu_summary__since(now, then);
+	assert_non_null(s);
+	assert_int_equal(s->activities, 5);
+	assert_int_equal(s->nkernels, 2);
+	assert_int_equal(s->kernels[0].time.count, 3);
+	assert_int_equal(s->kernels[0].time.total_ns, 12000);
+	assert_int_equal(s->kernels[0].time.max_ns, 4000);
+	assert_true(s->kernels[0].time.min_ns == GPU_UNKNOWN);
+	assert_true(s->kernels[0].time.p50_ns == GPU_UNKNOWN);
+	assert_int_equal(s->kernels[0].call.count, 3);
+	assert_int_equal(s->kernels[0].first_calls, 0);
+	assert_int_equal(s->kernels[1].time.count, 2); /* nothing was before */
+	assert_int_equal(s->kernels[1].time.min_ns, 500);
+	assert_int_equal(s->kernels[1].time.max_ns, 500);
+	assert_int_equal(s->kernels[1].first_calls, 1);
+	assert_int_equal(s->ncopies, 0);
+	assert_int_equal(s->nstreams, 1);
+	assert_int_equal(s->streams[0].kernels, 5);
+	assert_int_equal(s->streams[0].copies, 0);
+	assert_int_equal(s->devices[0].from_ns, then->devices[0].to_ns);
+	assert_int_equal(s->devices[0].busy_ns, 13000);
+	assert_int_equal(s->devices[0].busy_ns + s->devices[0].idle_ns,
+			 s->devices[0].to_ns - s->devices[0].from_ns);
+	assert_int_equal(s->ncalls, 1);
+	assert_int_equal(s->calls[0].time.count, 5);
+
+	/* Since now nothing has happened, and what it was made of is as it was. */
+	none = gpu_summary__since(now, now);
+	assert_int_equal(none->nkernels + none->ncopies + none->nstreams + none->ncalls, 0);
+	assert_int_equal(none->nadvice, 0);
+	assert_int_equal(none->ndevices, 1);
+	assert_int_equal(none->devices[0].activities, 0);
+	assert_int_equal(now->kernels[0].time.count, 8);
+	assert_int_equal(now->devices[0].to_ns - now->devices[0].from_ns, before);
+	gpu_summary__put(none);
+	gpu_summary__put(s);
+	gpu_summary__put(now);
+	gpu_summary__put(then);
+}
+
 static void t_untimed(void **state)
 {
 	const uint64_t ms = 1000000, far = 1ull << 62;
@@ -1131,6 +1243,8 @@ int main(void)
 	    cmocka_unit_test_setup(t_again, reset),
 	    cmocka_unit_test_setup(t_graph, reset),
 	    cmocka_unit_test_setup(t_places, reset),
+	    cmocka_unit_test_setup(t_processes, reset),
+	    cmocka_unit_test_setup(t_since, reset),
 	    cmocka_unit_test_setup(t_untimed, reset),
 	    cmocka_unit_test_setup(t_causality, reset),
 	    cmocka_unit_test_setup(t_drift, reset),

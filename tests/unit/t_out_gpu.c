@@ -209,6 +209,53 @@ static void t_live(void **state)
 	snapshot__free(copy);
 }
 
+static void check_device(struct gpu_summary *s, size_t i, const char *want)
+{
+	char buf[GPU_DEVICE_TEXT];
+
+	assert_string_equal(gpu_device__text(s, &s->devices[i], buf), want);
+}
+
+static void check_stream(struct gpu_summary *s, size_t i, const char *want)
+{
+	char buf[GPU_STREAM_TEXT];
+
+	assert_string_equal(gpu_stream__text(s, &s->streams[i], buf), want);
+}
+
+/* A device of one process is told by its number; of several by the process too. */
+static void t_whose(void **state)
+{
+	struct gpu_device devices[] = {
+	    {.ring = 0, .tgid = 4711, .comm = (char *)"strategy", .name = (char *)"NVIDIA H200"},
+	    {.ring = 0, .device = 1, .tgid = 4711},
+	    {.ring = 1, .tgid = 4712},
+	    {.ring = 2, .name = (char *)"NVIDIA H200"},
+	};
+	struct gpu_stream streams[] = {
+	    {.ring = 0, .tgid = 4711, .context = 1, .stream = 7},
+	    {.ring = 0, .tgid = 4711, .context = 2, .stream = 7, .null = true},
+	    {.ring = 1, .tgid = 4712, .context = 1, .stream = 7, .generation = 2},
+	    {.ring = 2, .device = 1, .context = 1, .stream = 8},
+	};
+	struct gpu_summary s = {
+	    .devices = devices, .ndevices = 2, .streams = streams, .nstreams = 1};
+
+	(void)state;
+	check_device(&s, 0, "GPU 0 (NVIDIA H200)");
+	check_device(&s, 1, "GPU 1");
+	check_stream(&s, 0, "GPU 0 stream 7");
+	s.nstreams = 4;
+	check_stream(&s, 0, "GPU 0 context 1 stream 7");
+	s.ndevices = 4;
+	check_device(&s, 0, "GPU 0 (NVIDIA H200) of strategy (pid 4711)");
+	check_device(&s, 2, "GPU 0 of pid 4712");
+	check_device(&s, 3, "GPU 0 (NVIDIA H200) of the programs of ring 2");
+	check_stream(&s, 1, "GPU 0 of 4711 context 2 stream 7 (default)");
+	check_stream(&s, 2, "GPU 0 of 4712 stream 7, process no. 2");
+	check_stream(&s, 3, "GPU 1 ring 2 stream 8");
+}
+
 static void t_advice(void **state)
 {
 	static const struct {
@@ -263,6 +310,14 @@ static void t_advice(void **state)
 	      .of_ns = 10000},
 	     "GPU 0 idled 5.00us (50.0% of 10.0us, 3 gaps) while the host had not returned from "
 	     "cudaStreamSynchronize: ask for the next work before waiting"},
+	    {{.kind = GPU_ADVICE_SYNC_GAP,
+	      .name = (char *)"cudaStreamSynchronize",
+	      .tgid = 4711,
+	      .count = 3,
+	      .cost_ns = 5000,
+	      .of_ns = 10000},
+	     "GPU 0 of pid 4711 idled 5.00us (50.0% of 10.0us, 3 gaps) while the host had not "
+	     "returned from cudaStreamSynchronize: ask for the next work before waiting"},
 	    {{.kind = GPU_ADVICE_FAILED,
 	      .name = (char *)"cudaMalloc",
 	      .count = 3,
@@ -290,7 +345,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(t_report), cmocka_unit_test(t_document), cmocka_unit_test(t_without),
-	    cmocka_unit_test(t_live),	cmocka_unit_test(t_advice),
+	    cmocka_unit_test(t_live),	cmocka_unit_test(t_whose),    cmocka_unit_test(t_advice),
 	};
 
 	setlocale(LC_CTYPE, "C.UTF-8");

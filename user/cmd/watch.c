@@ -290,6 +290,21 @@ static int interim(struct watch *w, struct err *e)
 	return err;
 }
 
+/*
+ * Who named what to trace and mistyped it is told before the program does anything. Who named nothing has
+ * asked for the program, whose status scripts go by: it runs, traced or not.
+ */
+static int check_start(const struct watch *w, struct err *e)
+{
+	const struct plan_opts *p = &w->o->plan;
+	int err = watch__check_armed(w->s, w->o, e);
+
+	if (!err || !w->launch || p->nmarkers || p->nfuncs || p->nspans)
+		return err;
+	log_warn("nothing is traced so far: %s", e->text);
+	return 0;
+}
+
 static int start_finished(struct watch *w, struct err *e)
 {
 	int err;
@@ -301,7 +316,7 @@ static int start_finished(struct watch *w, struct err *e)
 	if (err)
 		return err;
 	if (!w->o->wait) {
-		err = watch__check_armed(w->s, w->o, e);
+		err = check_start(w, e);
 		if (err)
 			return err;
 	}
@@ -325,7 +340,8 @@ static int on_child(struct watch *w, struct err *e)
 				return err;
 			continue;
 		case LAUNCH_FREE:
-			return start_finished(w, e);
+			err = start_finished(w, e);
+			return err ? err : launch__go(w->launch, e);
 		case LAUNCH_ENDED:
 			w->have_status = true;
 			return start_finished(w, e);

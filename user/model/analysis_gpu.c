@@ -16,6 +16,8 @@ static int add_tables(struct gpu *g, const struct trace_info *info)
 		err = gpu__span_name(g, (uint32_t)i + 1, info->spans[i].name);
 	for (size_t i = 0; i < info->nthreads && !err; i++)
 		err = gpu__thread(g, (uint32_t)i, info->threads[i].tgid, info->threads[i].tid);
+	for (size_t i = 0; i < info->nprocesses && !err; i++)
+		err = gpu__process(g, info->processes[i].tgid, info->processes[i].comm);
 	return err;
 }
 

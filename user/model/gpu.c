@@ -96,6 +96,7 @@ void gpu__free(struct gpu *g)
 		free(g->rings[i].points);
 		free(g->rings[i].starts);
 	}
+	gpu_process__clear(g);
 	id_map__clear(&g->name_at);
 	id_map__clear(&g->agent_at);
 	free(g->agents);
@@ -473,6 +474,7 @@ static int start(struct gpu *g, struct gpu_ring *r, const struct qbpf_ring_start
 {
 	size_t at = r->nstarts;
 
+	gpu_process__note(r, s->tgid);
 	if (at >= GPU_STARTS_MAX) {
 		g->overflow++;
 		return 0;

@@ -45,6 +45,9 @@ int gpu__name(struct gpu *g, uint32_t id, const char *text);
 int gpu__span_name(struct gpu *g, uint32_t id, const char *text);
 int gpu__thread(struct gpu *g, uint32_t index, uint32_t tgid, uint32_t tid);
 
+/* What a process is called, by the tgid that its START record has. Again, when it has another name. */
+int gpu__process(struct gpu *g, uint32_t tgid, const char *comm);
+
 /* When the spans of the host were seen; to_ns GPU_UNKNOWN: they still are. Before that: always. */
 void gpu__probes(struct gpu *g, uint64_t from_ns, uint64_t to_ns);
 
@@ -195,6 +198,9 @@ struct gpu_idle {
 
 struct gpu_device {
 	uint32_t ring, device;
+	uint32_t
+	    tgid;   /* of the ring's process; 0: not known, or several had it one after the other */
+	char *comm; /* its name; NULL: not known */
 	char *name; /* NULL: not known */
 	uint32_t sms, capability_major, capability_minor, copy_engines;
 	uint64_t memory_bytes, bandwidth_kbps;
@@ -219,7 +225,8 @@ enum { GPU_QUEUE_STEPS = 12 }; /* the last: that long or longer */
 
 struct gpu_stream {
 	uint32_t ring, generation, device, context, stream;
-	bool null; /* the default one of its context */
+	uint32_t tgid; /* as of a device */
+	bool null;     /* the default one of its context */
 	uint32_t priority;
 	uint64_t kernels, copies, sets;
 	uint64_t kernel_ns, copy_ns, set_ns;
@@ -297,6 +304,7 @@ struct gpu_advice {
 	enum gpu_advice_kind kind;
 	char *name;		      /* of the kernel, span or call; NULL: of none */
 	uint32_t device;	      /* HOST_LATE, SYNC_GAP */
+	uint32_t tgid;		      /* the same: of its process, when there are several; else 0 */
 	enum gpu_direction direction; /* PAGEABLE, TINY */
 	uint32_t error;		      /* FAILED */
 	uint64_t count;		      /* copies, launches, gaps, calls */
@@ -354,9 +362,15 @@ struct gpu_summary {
 
 /* Of all that is settled. NULL: no memory. Does not change when more comes. */
 struct gpu_summary *gpu__summary(const struct gpu *g);
+/* Several processes have devices, so that a device's number does not tell which it is. */
+bool gpu_summary__shared(const struct gpu_summary *s);
 /* Nothing of a GPU came. */
 bool gpu__empty(const struct gpu *g);
 
+/* What is new in `now` since `then`, of the same model, which is no later: greatest, least and percentiles
+ * of what there was before are GPU_UNKNOWN where nothing tells them. NULL: no memory. */
+struct gpu_summary *gpu_summary__since(const struct gpu_summary *now,
+				       const struct gpu_summary *then);
 struct gpu_summary *gpu_summary__get(struct gpu_summary *s); /* one more owner; NULL is legal */
 void gpu_summary__put(struct gpu_summary *s);
 

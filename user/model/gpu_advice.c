@@ -148,6 +148,7 @@ static int gaps(struct gpu_summary *s, const struct gpu_device *d)
 	for (size_t i = 0; i < d->nidle && !err; i++) {
 		const struct gpu_idle *g = &d->idle[i];
 		struct gpu_advice a = {.device = d->device,
+				       .tgid = gpu_summary__shared(s) ? d->tgid : 0,
 				       .count = g->gaps,
 				       .cost_ns = g->total_ns,
 				       .of_ns = all,
@@ -191,6 +192,8 @@ static int compare(const void *pa, const void *pb)
 		return a->direction < b->direction ? -1 : 1;
 	if (a->device != b->device)
 		return a->device < b->device ? -1 : 1;
+	if (a->tgid != b->tgid)
+		return a->tgid < b->tgid ? -1 : 1;
 	return strcmp(a->name ? a->name : "", b->name ? b->name : "");
 }
 

@@ -3,6 +3,7 @@
  * Inside the model of the GPU: what waits to be joined, and the sums.
  *
  *	gpu.c		what comes in
+ *	gpu_process.c	whose a ring is
  *	gpu_clock.c	times made CLOCK_MONOTONIC, generations
  *	gpu_join.c	calls, activities and spans find each other
  *	gpu_device.c	what devices did over time, and why they were idle
@@ -14,6 +15,7 @@
  *	gpu_rows.c	what there are sums of
  *	gpu_sums.c	sums by name
  *	gpu_summary.c	what is told
+ *	gpu_since.c	the same since an earlier one
  *	gpu_advice.c	what to make of it
  *	gpu_windows.c	a visitor: what was in some windows of time
  */
@@ -24,19 +26,20 @@
 #include "model/gpu.h"
 #include "model/id_map.h"
 
-#define GPU_NONE	UINT32_MAX
-#define GPU_SKEW_NS	1000000ull    /* a time that is further off than this is no time */
-#define GPU_FUTURE_NS	1000000000ull /* behind all that the host has said: the same */
-#define GPU_KERNELS_MAX 16384
-#define GPU_STREAMS_MAX 8192
-#define GPU_DEVICES_MAX 1024
-#define GPU_CALLS_MAX	4096
-#define GPU_RINGS_MAX	1024
-#define GPU_NAMES_MAX	(1u << 20)
-#define GPU_POINTS_MAX	(1u << 20)
-#define GPU_STARTS_MAX	1024
-#define GPU_CALLERS_MAX 65536
-#define GPU_DEPTH_MAX	64 /* spans around a call that it counts for */
+#define GPU_NONE	  UINT32_MAX
+#define GPU_SKEW_NS	  1000000ull	/* a time that is further off than this is no time */
+#define GPU_FUTURE_NS	  1000000000ull /* behind all that the host has said: the same */
+#define GPU_KERNELS_MAX	  16384
+#define GPU_STREAMS_MAX	  8192
+#define GPU_DEVICES_MAX	  1024
+#define GPU_CALLS_MAX	  4096
+#define GPU_RINGS_MAX	  1024
+#define GPU_PROCESSES_MAX 4096
+#define GPU_NAMES_MAX	  (1u << 20)
+#define GPU_POINTS_MAX	  (1u << 20)
+#define GPU_STARTS_MAX	  1024
+#define GPU_CALLERS_MAX	  65536
+#define GPU_DEPTH_MAX	  64 /* spans around a call that it counts for */
 
 /* A kernel, copy, memset, or a graph's launch as a whole. */
 struct gpu_act {
@@ -103,6 +106,13 @@ struct gpu_ring {
 	struct gpu_start *starts; /* by time */
 	size_t npoints, points_cap, nstarts, starts_cap;
 	bool sorted;
+	bool changed;  /* it was several processes', one after the other */
+	uint32_t tgid; /* of the last; 0: not known */
+};
+
+struct gpu_process {
+	uint32_t tgid;
+	char *comm;
 };
 
 struct gpu_name {
@@ -186,6 +196,8 @@ struct gpu {
 	uint32_t nthreads, threads_cap;
 	struct gpu_ring *rings;
 	uint32_t nrings;
+	struct gpu_process *processes;
+	size_t nprocesses, processes_cap;
 	struct gpu_agent *agents;
 	uint32_t *agent_next;	/* of the same process; GPU_NONE: none */
 	struct id_map agent_at; /* by tgid: its first */
@@ -234,6 +246,13 @@ static inline int gpu_add(struct dist **d, struct dist_pool *p, uint64_t ns)
 		*d = dist__new(p, QBPF_HIST_NS);
 	return *d ? dist__add(*d, ns, 1) : -ENOMEM;
 }
+
+/* gpu_process.c: a START record of this ring has come. */
+void gpu_process__note(struct gpu_ring *r, uint32_t tgid);
+/* The one process that had the ring; 0: not known, or there were several. */
+uint32_t gpu_process__of(const struct gpu *g, uint32_t ring);
+const char *gpu_process__comm(const struct gpu *g, uint32_t tgid); /* NULL: not known */
+void gpu_process__clear(struct gpu *g);
 
 /* gpu_clock.c: times of what waits become CLOCK_MONOTONIC. */
 void gpu_clock__convert(struct gpu *g);
@@ -320,6 +339,9 @@ bool gpu_join__expects(const struct gpu_api *c);
 
 /* gpu_advice.c: fills s->advice. */
 int gpu_advice__make(struct gpu_summary *s);
+/* gpu_summary.c: sorts all rows, and makes the advice. */
+int gpu_summary__finish(struct gpu_summary *s);
+void gpu_copy__rate(struct gpu_copy *c);
 void gpu_name__classify(struct gpu_name *n);
 
 static inline uint64_t gpu_thread_key(uint32_t tgid, uint32_t tid)

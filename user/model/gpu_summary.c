@@ -154,7 +154,6 @@ static bool put_kernels(struct gpu_summary *s, const struct gpu *g)
 		k->untimed = r->untimed;
 		s->exact &= !r->time || dist__exact(r->time);
 	}
-	qsort(s->kernels, s->nkernels, sizeof(*s->kernels), compare_kernels);
 	return failed;
 }
 
@@ -169,6 +168,18 @@ static int compare_copies(const void *pa, const void *pb)
 	if (a->pageable != b->pageable)
 		return a->pageable ? 1 : -1;
 	return a->synchronous - b->synchronous;
+}
+
+void gpu_copy__rate(struct gpu_copy *c)
+{
+	unsigned __int128 rate;
+
+	c->bytes_per_s = GPU_UNKNOWN;
+	if (!c->time.total_ns)
+		return;
+	rate = (unsigned __int128)c->bytes * 1000000000u / c->time.total_ns;
+	if (rate < GPU_UNKNOWN)
+		c->bytes_per_s = (uint64_t)rate;
 }
 
 static bool put_copies(struct gpu_summary *s, const struct gpu *g)
@@ -192,20 +203,13 @@ static bool put_copies(struct gpu_summary *s, const struct gpu *g)
 		c->bytes = r->bytes;
 		c->min_bytes = r->min_bytes;
 		c->max_bytes = r->max_bytes;
-		c->bytes_per_s = GPU_UNKNOWN;
-		if (c->time.total_ns) {
-			unsigned __int128 rate =
-			    (unsigned __int128)r->bytes * 1000000000u / c->time.total_ns;
-
-			c->bytes_per_s = rate < GPU_UNKNOWN ? (uint64_t)rate : GPU_UNKNOWN;
-		}
+		gpu_copy__rate(c);
 		c->alone_ns = r->alone_ns;
 		c->tiny = r->tiny;
 		c->tiny_ns = r->tiny_ns;
 		c->untimed = r->untimed;
 		s->exact &= !r->time || dist__exact(r->time);
 	}
-	qsort(s->copies, s->ncopies, sizeof(*s->copies), compare_copies);
 	return false;
 }
 
@@ -236,7 +240,6 @@ static bool put_calls(struct gpu_summary *s, const struct gpu *g)
 		c->failed = r->failed;
 		c->error = r->error;
 	}
-	qsort(s->calls, s->ncalls, sizeof(*s->calls), compare_calls);
 	return false;
 }
 
@@ -270,7 +273,6 @@ static bool put_idle(struct gpu_device *d, const struct gpu_device_row *r, const
 						      .total_ns = from->total_ns,
 						      .max_ns = from->max_ns};
 	}
-	qsort(d->idle, d->nidle, sizeof(*d->idle), compare_idle);
 	return failed;
 }
 
@@ -320,6 +322,7 @@ static bool put_devices(struct gpu_summary *s, const struct gpu *g)
 
 		*d = (struct gpu_device){.ring = r->ring,
 					 .device = r->device,
+					 .tgid = gpu_process__of(g, r->ring),
 					 .sms = r->about.sms,
 					 .capability_major = r->about.capability_major,
 					 .capability_minor = r->about.capability_minor,
@@ -338,12 +341,12 @@ static bool put_devices(struct gpu_summary *s, const struct gpu *g)
 					 .error_high_ns = r->error_high_ns,
 					 .early = r->early};
 		d->name = copy_text(name_of(g, r->about.name), &failed);
+		d->comm = copy_text(gpu_process__comm(g, d->tgid), &failed);
 		failed |= put_idle(d, r, g);
 		note_error(s, r);
 	}
 	if (s->clock_change_ns)
 		s->clock_error_ns = GPU_UNKNOWN;
-	qsort(s->devices, s->ndevices, sizeof(*s->devices), compare_devices);
 	return failed;
 }
 
@@ -386,6 +389,7 @@ static bool put_streams(struct gpu_summary *s, const struct gpu *g)
 		s->streams[s->nstreams++] =
 		    (struct gpu_stream){.ring = r->ring,
 					.generation = r->generation,
+					.tgid = gpu_process__of(g, r->ring),
 					.device = r->device,
 					.context = r->context,
 					.stream = r->stream,
@@ -406,7 +410,6 @@ static bool put_streams(struct gpu_summary *s, const struct gpu *g)
 		memcpy(s->streams[s->nstreams - 1].queue_found, r->queue_found,
 		       sizeof(r->queue_found));
 	}
-	qsort(s->streams, s->nstreams, sizeof(*s->streams), compare_streams);
 	return false;
 }
 
@@ -453,7 +456,6 @@ static bool put_spans(struct gpu_summary *s, const struct gpu *g)
 		memcpy(p->outside, r->outside, sizeof(p->outside));
 		s->nspans++;
 	}
-	qsort(s->spans, s->nspans, sizeof(*s->spans), compare_spans);
 	return false;
 }
 
@@ -479,6 +481,20 @@ static bool put_agents(struct gpu_summary *s, const struct gpu *g)
 }
 
 /* --- the whole ---------------------------------------------------------------------------------- */
+
+int gpu_summary__finish(struct gpu_summary *s)
+{
+	qsort(s->kernels, s->nkernels, sizeof(*s->kernels), compare_kernels);
+	qsort(s->copies, s->ncopies, sizeof(*s->copies), compare_copies);
+	qsort(s->calls, s->ncalls, sizeof(*s->calls), compare_calls);
+	qsort(s->devices, s->ndevices, sizeof(*s->devices), compare_devices);
+	qsort(s->streams, s->nstreams, sizeof(*s->streams), compare_streams);
+	qsort(s->spans, s->nspans, sizeof(*s->spans), compare_spans);
+	for (size_t i = 0; i < s->ndevices; i++)
+		qsort(s->devices[i].idle, s->devices[i].nidle, sizeof(*s->devices[i].idle),
+		      compare_idle);
+	return gpu_advice__make(s);
+}
 
 struct gpu_summary *gpu__summary(const struct gpu *g)
 {
@@ -514,11 +530,19 @@ struct gpu_summary *gpu__summary(const struct gpu *g)
 	failed |= put_spans(s, g);
 	failed |= put_agents(s, g);
 	if (!failed)
-		failed = gpu_advice__make(s);
+		failed = gpu_summary__finish(s);
 	if (!failed)
 		return s;
 	gpu_summary__put(s);
 	return NULL;
+}
+
+bool gpu_summary__shared(const struct gpu_summary *s)
+{
+	for (size_t i = 1; i < s->ndevices; i++)
+		if (s->devices[i].ring != s->devices[0].ring)
+			return true;
+	return false;
 }
 
 struct gpu_summary *gpu_summary__get(struct gpu_summary *s)
@@ -541,6 +565,7 @@ void gpu_summary__put(struct gpu_summary *s)
 			free(s->devices[i].idle[k].name);
 		free(s->devices[i].idle);
 		free(s->devices[i].name);
+		free(s->devices[i].comm);
 	}
 	for (size_t i = 0; i < s->ncalls; i++)
 		free(s->calls[i].name);

@@ -191,6 +191,17 @@ static void node_since(struct snap_node *n, const struct snap_node *base)
 	}
 }
 
+static int gpu_since(struct snapshot *d, const struct snapshot *base)
+{
+	struct gpu_summary *since = gpu_summary__since(d->gpu, base->gpu);
+
+	if (!since)
+		return -ENOMEM;
+	gpu_summary__put(d->gpu);
+	d->gpu = since;
+	return 0;
+}
+
 struct snapshot *snapshot__since(const struct snapshot *s, const struct snapshot *base)
 {
 	struct snapshot *d = snapshot__clone(s);
@@ -206,6 +217,10 @@ struct snapshot *snapshot__since(const struct snapshot *s, const struct snapshot
 		}
 	}
 	if (d->cuda && base->cuda && cuda_calls__subtract(d->cuda, base->cuda)) {
+		snapshot__free(d);
+		return NULL;
+	}
+	if (d->gpu && base->gpu && gpu_since(d, base)) {
 		snapshot__free(d);
 		return NULL;
 	}

@@ -51,12 +51,14 @@ static void put_transfers(const struct page *p, const struct cuda_calls *c, size
 					    "largest",
 					    "per s",
 					    "in the call"};
+	static const unsigned char spare[] = {6, 5, 3, 7, 8};
 	struct grid *g = grid__new(COUNT_OF(heads));
 	size_t n = most && most < c->ntransfers ? most : c->ntransfers;
 	char a[UNIT_TEXT], rate[UNIT_TEXT + 4];
 
 	for (size_t i = 0; g && i < COUNT_OF(heads); i++)
 		grid__put(g, i, heads[i]);
+	grid__spare(g, spare, COUNT_OF(spare));
 	for (size_t i = 0; g && i < n; i++) {
 		const struct cuda_transfer *t = &c->transfers[i];
 		uint64_t sized = hist__count(t->sizes);
@@ -101,12 +103,14 @@ static void put_kernels(const struct page *p, const struct cuda_calls *c, size_t
 {
 	static const char *const heads[] = {"CUDA kernel", "launches", "failed",
 					    "grid",	   "by",       "in the call"};
+	static const unsigned char spare[] = {4, 3, 2};
 	struct grid *g = grid__new(COUNT_OF(heads));
 	size_t n = most && most < c->nkernels ? most : c->nkernels;
 	char a[UNIT_TEXT], text[SHAPE_TEXT];
 
 	for (size_t i = 0; g && i < COUNT_OF(heads); i++)
 		grid__put(g, i, heads[i]);
+	grid__spare(g, spare, COUNT_OF(spare));
 	for (size_t i = 0; g && i < n; i++) {
 		const struct cuda_kernel *k = &c->kernels[i];
 

@@ -176,7 +176,7 @@ static void set_measure(struct field_value *v, const struct span_row *r, bool kn
 	v->state = known && r->in_hist && !isnan(x) ? FIELD_KNOWN : FIELD_UNKNOWN;
 	v->num = x;
 	v->is_ns = r->class != ROW_VALUE;
-	v->below_floor = r->class == ROW_SPAN && x <= r->span->floor_ns;
+	v->below_floor = r->class == ROW_SPAN && r->span->floor_ns && x <= r->span->floor_ns;
 }
 
 static void get_measure(const struct span_row *r, enum span_field f, struct field_value *v)
@@ -265,7 +265,7 @@ static void set_node_measure(struct field_value *v, const struct tree_node *n, u
 {
 	v->state = n->node->count && ns != SNAP_UNKNOWN ? FIELD_KNOWN : FIELD_UNKNOWN;
 	v->num = ns;
-	v->below_floor = n->span && ns <= n->span->floor_ns;
+	v->below_floor = n->span && n->span->floor_ns && ns <= n->span->floor_ns;
 }
 
 void node_field__get(const struct tree_node *n, enum node_field f, struct field_value *v)

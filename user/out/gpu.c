@@ -27,15 +27,52 @@ char *gpu_device__text(const struct gpu_summary *g, const struct gpu_device *d,
 		       char buf[GPU_DEVICE_TEXT])
 {
 	size_t n = (size_t)snprintf(buf, GPU_DEVICE_TEXT, "GPU %" PRIu32, d->device);
-	bool several = false;
 
-	for (size_t i = 0; i < g->ndevices; i++)
-		several |= g->devices[i].ring != d->ring;
-	if (several)
-		n += (size_t)snprintf(buf + n, GPU_DEVICE_TEXT - n, " of process %" PRIu32,
-				      d->ring + 1);
 	if (d->name)
-		snprintf(buf + n, GPU_DEVICE_TEXT - n, " (%.100s)", d->name);
+		n += (size_t)snprintf(buf + n, GPU_DEVICE_TEXT - n, " (%.100s)", d->name);
+	if (!gpu_summary__shared(g))
+		return buf;
+	if (d->tgid && d->comm)
+		snprintf(buf + n, GPU_DEVICE_TEXT - n, " of %.20s (pid %" PRIu32 ")", d->comm,
+			 d->tgid);
+	else if (d->tgid)
+		snprintf(buf + n, GPU_DEVICE_TEXT - n, " of pid %" PRIu32, d->tgid);
+	else
+		snprintf(buf + n, GPU_DEVICE_TEXT - n, " of the programs of ring %" PRIu32,
+			 d->ring);
+	return buf;
+}
+
+/* Has its device another stream of this number, in another context? */
+static bool has_twin(const struct gpu_summary *g, const struct gpu_stream *s)
+{
+	for (size_t i = 0; i < g->nstreams; i++) {
+		const struct gpu_stream *o = &g->streams[i];
+
+		if (o != s && o->ring == s->ring && o->device == s->device &&
+		    o->stream == s->stream)
+			return true;
+	}
+	return false;
+}
+
+char *gpu_stream__text(const struct gpu_summary *g, const struct gpu_stream *s,
+		       char buf[GPU_STREAM_TEXT])
+{
+	size_t n = (size_t)snprintf(buf, GPU_STREAM_TEXT, "GPU %" PRIu32, s->device);
+
+	if (gpu_summary__shared(g) && s->tgid)
+		n += (size_t)snprintf(buf + n, GPU_STREAM_TEXT - n, " of %" PRIu32, s->tgid);
+	else if (gpu_summary__shared(g))
+		n += (size_t)snprintf(buf + n, GPU_STREAM_TEXT - n, " ring %" PRIu32, s->ring);
+	if (has_twin(g, s))
+		n +=
+		    (size_t)snprintf(buf + n, GPU_STREAM_TEXT - n, " context %" PRIu32, s->context);
+	n += (size_t)snprintf(buf + n, GPU_STREAM_TEXT - n, " stream %" PRIu32, s->stream);
+	if (s->null)
+		n += (size_t)snprintf(buf + n, GPU_STREAM_TEXT - n, " (default)");
+	if (s->generation > 1)
+		snprintf(buf + n, GPU_STREAM_TEXT - n, ", process no. %" PRIu32, s->generation);
 	return buf;
 }
 
@@ -57,7 +94,7 @@ char *gpu_idle__text(const struct gpu_idle *i, char buf[GPU_IDLE_TEXT])
 
 static void put_gap(const struct gpu_advice *a, char *buf, const char *cost, const char *of)
 {
-	char share[UNIT_TEXT], in[GPU_ADVICE_TEXT / 2];
+	char share[UNIT_TEXT], in[GPU_ADVICE_TEXT / 2], whose[24] = "";
 
 	unit__share(share, a->of_ns ? (double)a->cost_ns / (double)a->of_ns : 0);
 	if (a->kind == GPU_ADVICE_SYNC_GAP)
@@ -66,9 +103,11 @@ static void put_gap(const struct gpu_advice *a, char *buf, const char *cost, con
 	else
 		snprintf(in, sizeof(in), "was in %.200s and had not asked for more",
 			 a->name ? a->name : "no traced span");
+	if (a->tgid)
+		snprintf(whose, sizeof(whose), " of pid %" PRIu32, a->tgid);
 	snprintf(buf, GPU_ADVICE_TEXT,
-		 "GPU %" PRIu32 " idled %s (%s of %s, %" PRIu64 " gaps) while the host %s: %s",
-		 a->device, cost, share, of, a->count, in,
+		 "GPU %" PRIu32 "%s idled %s (%s of %s, %" PRIu64 " gaps) while the host %s: %s",
+		 a->device, whose, cost, share, of, a->count, in,
 		 a->kind == GPU_ADVICE_SYNC_GAP ? "ask for the next work before waiting"
 						: "launch earlier, or keep two ticks in flight");
 }

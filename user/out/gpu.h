@@ -24,10 +24,14 @@ json_t *json_gpu_losses(struct json_doc *d, const struct snapshot *s);
 #define GPU_ADVICE_TEXT 512
 char *gpu_advice__text(const struct gpu_advice *a, char buf[GPU_ADVICE_TEXT]);
 
-/* "device 0", and its name; with its ring when there are several. */
-#define GPU_DEVICE_TEXT 160
+/* "GPU 0", and its name; with its process when there are several. */
+#define GPU_DEVICE_TEXT 192
 char *gpu_device__text(const struct gpu_summary *g, const struct gpu_device *d,
 		       char buf[GPU_DEVICE_TEXT]);
+/* "GPU 0 stream 7"; with its context and process where these tell streams apart. */
+#define GPU_STREAM_TEXT 128
+char *gpu_stream__text(const struct gpu_summary *g, const struct gpu_stream *s,
+		       char buf[GPU_STREAM_TEXT]);
 /* The cause with the name of the span or call. */
 #define GPU_IDLE_TEXT 256
 char *gpu_idle__text(const struct gpu_idle *i, char buf[GPU_IDLE_TEXT]);

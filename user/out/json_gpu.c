@@ -70,6 +70,9 @@ static json_t *devices(struct json_doc *d, const struct gpu_summary *g)
 
 		put_count(d, o, "device", v->device);
 		put_count(d, o, "ring", v->ring);
+		put_some(d, o, "pid", v->tgid);
+		if (v->comm)
+			json_put_text(d, o, "comm", v->comm);
 		json_put_text(d, o, "name", v->name);
 		put_some(d, o, "sms", v->sms);
 		put_some(d, o, "copy_engines", v->copy_engines);
@@ -188,6 +191,7 @@ static json_t *streams(struct json_doc *d, const struct gpu_summary *g)
 		json_t *o = json_object();
 
 		put_count(d, o, "ring", s->ring);
+		put_some(d, o, "pid", s->tgid);
 		put_count(d, o, "device", s->device);
 		put_count(d, o, "context", s->context);
 		put_count(d, o, "stream", s->stream);

@@ -2,6 +2,7 @@
 /* page.c - the sections that plain reports are made of; see page.h. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,23 @@ void page__text(const struct page *r, const char *s)
 
 	fputs(clean ? clean : "?", r->f);
 	free(clean);
+}
+
+void page__line(const struct page *r, unsigned int indent, const char *fmt, ...)
+{
+	char *text, *clean = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		text = NULL;
+	va_end(ap);
+	if (text)
+		clean = text__printable(text, r->utf8);
+	if (clean)
+		text__wrap(r->f, clean, r->width, indent, r->utf8);
+	free(clean);
+	free(text);
 }
 
 void page__target(const struct page *r)
@@ -90,6 +108,28 @@ bool page__row_alive(const struct span_row *r)
 	       snap_span__lost(r->span);
 }
 
+/* What may give way where there is little room, the first one first. */
+static void spare_span_columns(struct grid *g, const enum span_field *columns, size_t n)
+{
+	static const enum span_field spare[] = {SF_RATE,  SF_P999, SF_P90, SF_MIN,
+						SF_SHARE, SF_MEAN, SF_SUM, SF_P50};
+
+	for (size_t i = 0; i < COUNT_OF(spare); i++)
+		for (unsigned char c = 1; c < n; c++)
+			if (columns[c] == spare[i])
+				grid__spare(g, &c, 1);
+}
+
+static void spare_node_columns(struct grid *g, const enum node_field *columns, size_t n)
+{
+	static const enum node_field spare[] = {NF_MIN, NF_P99, NF_MEAN, NF_MAX, NF_SHARE};
+
+	for (size_t i = 0; i < COUNT_OF(spare); i++)
+		for (unsigned char c = 1; c < n; c++)
+			if (columns[c] == spare[i])
+				grid__spare(g, &c, 1);
+}
+
 void page__spans(struct page *r, enum row_class class, const enum span_field *columns,
 		 size_t ncolumns, const char *heading)
 {
@@ -98,6 +138,7 @@ void page__spans(struct page *r, enum row_class class, const enum span_field *co
 
 	for (size_t c = 0; g && c < ncolumns; c++)
 		grid__put(g, c, c ? span_fields[columns[c]].heading : heading);
+	spare_span_columns(g, columns, ncolumns);
 	for (size_t i = 0; g && i < r->rows.n; i++) {
 		const struct span_row *row = r->order[i];
 		struct field_value v;
@@ -203,6 +244,7 @@ void page__tree(struct page *r, const struct tree *t, const enum node_field *col
 		all++;
 	for (size_t c = 0; g && c < ncolumns; c++)
 		grid__put(g, c, node_fields[columns[c]].heading);
+	spare_node_columns(g, columns, ncolumns);
 	for (const struct tree_node *n = tree_node__next(tree__root(t)); g && n;
 	     n = tree_node__next(n)) {
 		struct field_value v;

@@ -35,6 +35,9 @@ void page__close(struct page *r);
 
 /* Foreign text, printable. */
 void page__text(const struct page *r, const char *s);
+/* A line, which may become several; target bytes in it become printable. */
+void page__line(const struct page *r, unsigned int indent, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 /* Names that share one fate, a few of them, and the end of the line. */
 void page__names(const struct page *r, const char *const *names, size_t n);
 

@@ -13,14 +13,19 @@ struct columns {
 	size_t at;
 };
 
-static struct columns open_grid(const char *const *headings, size_t n)
+static struct columns open_grid(const char *const *headings, size_t n, const unsigned char *spare,
+				size_t nspare)
 {
 	struct columns c = {grid__new(n), 0};
 
 	for (size_t i = 0; c.g && i < n; i++)
 		grid__put(c.g, i, headings[i]);
+	grid__spare(c.g, spare, nspare);
 	return c;
 }
+
+/* With an array of its columns that give way where there is little room, the first one first. */
+#define OPEN_GRID(headings, spare) open_grid(headings, COUNT_OF(headings), spare, COUNT_OF(spare))
 
 static void put(struct columns *c, const char *text)
 {
@@ -58,11 +63,15 @@ static void put_share(struct columns *c, uint64_t part, uint64_t of)
 
 static void write_grid(const struct page *p, struct columns *c)
 {
-	if (c->g) {
-		fputc('\n', p->f);
+	if (c->g)
 		grid__write(c->g, p->f, p->width, p->utf8);
-	}
 	grid__free(c->g);
+}
+
+static void write_table(const struct page *p, struct columns *c)
+{
+	fputc('\n', p->f);
+	write_grid(p, c);
 }
 
 static size_t rows_of(size_t n, size_t most)
@@ -73,12 +82,12 @@ static size_t rows_of(size_t n, size_t most)
 static void put_left(const struct page *p, size_t n, size_t shown, const char *what)
 {
 	if (n > shown)
-		fprintf(p->f, "(%zu more %s not shown)\n", n - shown, what);
+		page__line(p, 0, "(%zu more %s not shown)", n - shown, what);
 }
 
 static void put_devices(const struct page *p, const struct gpu_summary *g)
 {
-	char name[GPU_DEVICE_TEXT], a[UNIT_TEXT], b[UNIT_TEXT];
+	char name[GPU_DEVICE_TEXT], share[4][UNIT_TEXT], time[2][UNIT_TEXT];
 
 	fputc('\n', p->f);
 	for (size_t i = 0; i < g->ndevices; i++) {
@@ -86,17 +95,19 @@ static void put_devices(const struct page *p, const struct gpu_summary *g)
 		uint64_t all = d->to_ns - d->from_ns;
 		double of = all ? (double)all : 1;
 
-		page__text(p, gpu_device__text(g, d, name));
+		gpu_device__text(g, d, name);
 		if (!d->activities) {
-			fputs(": nothing ran on it\n", p->f);
+			page__line(p, 2, "%s: nothing ran on it", name);
 			continue;
 		}
-		fprintf(p->f, ": busy %s of %s", unit__share(a, (double)d->busy_ns / of),
-			unit__time(b, all));
-		fprintf(p->f, " (kernels %s", unit__share(a, (double)d->compute_ns / of));
-		fprintf(p->f, ", copies %s", unit__share(a, (double)d->copy_ns / of));
-		fprintf(p->f, ", both at once %s)", unit__share(a, (double)d->overlap_ns / of));
-		fprintf(p->f, ", idle %s\n", unit__time(a, d->idle_ns));
+		unit__share(share[0], (double)d->busy_ns / of);
+		unit__share(share[1], (double)d->compute_ns / of);
+		unit__share(share[2], (double)d->copy_ns / of);
+		unit__share(share[3], (double)d->overlap_ns / of);
+		page__line(p, 2,
+			   "%s: busy %s of %s (kernels %s, copies %s, both at once %s), idle %s",
+			   name, share[0], unit__time(time[0], all), share[1], share[2], share[3],
+			   unit__time(time[1], d->idle_ns));
 	}
 }
 
@@ -105,7 +116,8 @@ static void put_kernels(const struct page *p, const struct gpu_summary *g, size_
 	static const char *const headings[] = {"kernel", "count",  "total", "min",
 					       "mean",	 "p50",	   "p99",   "max",
 					       "delay",	 "launch", "first", "grid"};
-	struct columns c = open_grid(headings, COUNT_OF(headings));
+	static const unsigned char spare[] = {11, 10, 3, 5, 9, 7, 8, 6, 4};
+	struct columns c = OPEN_GRID(headings, spare);
 	size_t n = rows_of(g->nkernels, most);
 	char shape[96];
 
@@ -128,12 +140,13 @@ static void put_kernels(const struct page *p, const struct gpu_summary *g, size_
 			 k->grid[0], k->grid[1], k->grid[2], k->block[0], k->block[1], k->block[2]);
 		put(&c, k->graph ? "-" : shape);
 	}
-	write_grid(p, &c);
+	write_table(p, &c);
 	put_left(p, g->nkernels, n, "kernels");
-	fputs(
-	    "(means: delay from the launch's begin to the kernel's start; launch: the host's call; "
-	    "first: the first one in a process, not in launch; '-' where the agent came later)\n",
-	    p->f);
+	page__line(
+	    p, 0,
+	    "(means: delay from the launch's begin to the kernel's start; launch: the host's "
+	    "call; first: the first one in a process, not in launch; '-' where the agent came "
+	    "later)");
 }
 
 static void put_copies(const struct page *p, const struct gpu_summary *g)
@@ -141,7 +154,8 @@ static void put_copies(const struct page *p, const struct gpu_summary *g)
 	static const char *const headings[] = {"copy",	"count", "bytes",     "total",
 					       "rate",	"mean",	 "p99",	      "max",
 					       "delay", "alone", "host waits"};
-	struct columns c = open_grid(headings, COUNT_OF(headings));
+	static const unsigned char spare[] = {7, 6, 9, 8, 3, 10, 5, 4};
+	struct columns c = OPEN_GRID(headings, spare);
 	char text[UNIT_TEXT + 8], name[96];
 
 	for (size_t i = 0; c.g && i < g->ncopies; i++) {
@@ -149,7 +163,7 @@ static void put_copies(const struct page *p, const struct gpu_summary *g)
 
 		c.at = 0;
 		snprintf(name, sizeof(name), "%s%s%s", gpu_direction_name(k->direction),
-			 k->pageable ? ", pageable" : "", k->synchronous ? ", synchronous" : "");
+			 k->pageable ? ", pageable" : "", k->synchronous ? ", sync" : "");
 		put(&c, name);
 		put_count(&c, k->time.count);
 		put(&c, unit__bytes(text, k->bytes));
@@ -167,8 +181,10 @@ static void put_copies(const struct page *p, const struct gpu_summary *g)
 		put_time(&c, k->direction == GPU_MEMSET ? GPU_UNKNOWN : k->alone_ns);
 		put_time(&c, k->synchronous ? k->call.total_ns : GPU_UNKNOWN);
 	}
-	write_grid(p, &c);
-	fputs("(alone: without a kernel beside it on the device)\n", p->f);
+	write_table(p, &c);
+	page__line(p, 0,
+		   "(sync: the call returned when it was done; alone: without a kernel beside it "
+		   "on the device)");
 }
 
 static void put_streams(const struct page *p, const struct gpu_summary *g, size_t most)
@@ -176,18 +192,16 @@ static void put_streams(const struct page *p, const struct gpu_summary *g, size_
 	static const char *const headings[] = {"stream",     "kernels",	  "their time", "copies",
 					       "their time", "delay p50", "p99",	"idle",
 					       "queue mean", "max"};
-	struct columns c = open_grid(headings, COUNT_OF(headings));
+	static const unsigned char spare[] = {6, 9, 8, 7, 5, 4, 3};
+	struct columns c = OPEN_GRID(headings, spare);
 	size_t n = rows_of(g->nstreams, most);
-	char text[96];
+	char text[GPU_STREAM_TEXT];
 
 	for (size_t i = 0; c.g && i < n; i++) {
 		const struct gpu_stream *s = &g->streams[i];
 
 		c.at = 0;
-		snprintf(text, sizeof(text),
-			 "GPU %" PRIu32 " context %" PRIu32 " stream %" PRIu32 "%s", s->device,
-			 s->context, s->stream, s->null ? " (default)" : "");
-		put(&c, text);
+		put(&c, gpu_stream__text(g, s, text));
 		put_count(&c, s->kernels);
 		put_time(&c, s->kernel_ns);
 		put_count(&c, s->copies + s->sets);
@@ -200,9 +214,12 @@ static void put_streams(const struct page *p, const struct gpu_summary *g, size_
 			     ? (double)s->queue_ns / (double)(s->to_ns - s->from_ns)
 			     : 0);
 		put(&c, text);
-		put_count(&c, s->queue_max);
+		if (s->queue_max == GPU_UNKNOWN)
+			put(&c, "-");
+		else
+			put_count(&c, s->queue_max);
 	}
-	write_grid(p, &c);
+	write_table(p, &c);
 	put_left(p, g->nstreams, n, "streams");
 }
 
@@ -210,6 +227,7 @@ static void put_idle(const struct page *p, const struct gpu_summary *g, size_t m
 {
 	static const char *const headings[] = {"idle GPU: why", "gaps", "total", "of its time",
 					       "longest"};
+	static const unsigned char spare[] = {4, 1};
 
 	for (size_t i = 0; i < g->ndevices; i++) {
 		const struct gpu_device *d = &g->devices[i];
@@ -219,11 +237,10 @@ static void put_idle(const struct page *p, const struct gpu_summary *g, size_t m
 
 		if (!n)
 			continue;
-		if (g->ndevices > 1) {
-			fputc('\n', p->f);
-			page__text(p, gpu_device__text(g, d, name));
-		}
-		c = open_grid(headings, COUNT_OF(headings));
+		fputc('\n', p->f);
+		if (g->ndevices > 1)
+			page__line(p, 2, "%s", gpu_device__text(g, d, name));
+		c = OPEN_GRID(headings, spare);
 		for (size_t k = 0; c.g && k < n; k++) {
 			c.at = 0;
 			put(&c, gpu_idle__text(&d->idle[k], text));
@@ -242,7 +259,8 @@ static void put_spans(const struct page *p, const struct gpu_summary *g, size_t 
 	static const char *const headings[] = {"span, each",  "count",	  "mean",     "own",
 					       "in launches", "in waits", "GPU busy", "GPU after",
 					       "launches",    "copied"};
-	struct columns c = open_grid(headings, COUNT_OF(headings));
+	static const unsigned char spare[] = {9, 8, 7, 3, 6, 4};
+	struct columns c = OPEN_GRID(headings, spare);
 	size_t n = rows_of(g->nspans, most);
 	char text[UNIT_TEXT];
 
@@ -267,14 +285,15 @@ static void put_spans(const struct page *p, const struct gpu_summary *g, size_t 
 		put(&c, text);
 		put(&c, unit__bytes(text, s->count ? s->copy_bytes / s->count : 0));
 	}
-	write_grid(p, &c);
+	write_table(p, &c);
 	put_left(p, g->nspans, n, "spans");
 	if (g->launches[GPU_IN_NO_SPAN])
-		fprintf(p->f, "(%" PRIu64 " launches were in spans, %" PRIu64 " in none)\n",
-			g->launches[GPU_IN_SPAN], g->launches[GPU_IN_NO_SPAN]);
-	fputs("(mean = own + in launches + in waits; GPU busy: what it asked for ran meanwhile, "
-	      "GPU after: when it had ended)\n",
-	      p->f);
+		page__line(p, 0, "(%" PRIu64 " launches were in spans, %" PRIu64 " in none)",
+			   g->launches[GPU_IN_SPAN], g->launches[GPU_IN_NO_SPAN]);
+	page__line(
+	    p, 0,
+	    "(mean = own + in launches + in waits; GPU busy: what it asked for ran meanwhile, "
+	    "GPU after: when it had ended)");
 }
 
 static void put_advice(const struct page *p, const struct gpu_summary *g)
@@ -283,17 +302,14 @@ static void put_advice(const struct page *p, const struct gpu_summary *g)
 
 	if (g->nadvice)
 		fputs("\nadvice\n", p->f);
-	for (size_t i = 0; i < g->nadvice; i++) {
-		fputs("  * ", p->f);
-		page__text(p, gpu_advice__text(&g->advice[i], text));
-		fputc('\n', p->f);
-	}
+	for (size_t i = 0; i < g->nadvice; i++)
+		page__line(p, 4, "  * %s", gpu_advice__text(&g->advice[i], text));
 }
 
 static void put_line(const struct page *p, uint64_t n, const char *what)
 {
 	if (n)
-		fprintf(p->f, "  %s: %" PRIu64 "\n", what, n);
+		page__line(p, 4, "  %s: %" PRIu64, what, n);
 }
 
 static void put_ends(const struct page *p, const struct gpu_summary *g)
@@ -306,36 +322,37 @@ static void put_ends(const struct page *p, const struct gpu_summary *g)
 
 		if (a->end != QBPF_RING_FATAL && a->end != QBPF_RING_SUDDEN)
 			continue;
-		fprintf(p->f, "nothing of the GPU is known of process %" PRIu32 " %s%s%s: %s\n",
-			a->tgid, after ? "after " : "",
-			after ? unit__time(at, a->to_ns - g->probes_from_ns) : "since the start",
-			after ? " of tracing" : "",
-			a->end == QBPF_RING_FATAL ? "CUPTI reported a fatal error"
-						  : "it ended suddenly");
+		page__line(p, 2, "nothing of the GPU is known of process %" PRIu32 " %s%s%s: %s",
+			   a->tgid, after ? "after " : "",
+			   after ? unit__time(at, a->to_ns - g->probes_from_ns) : "since the start",
+			   after ? " of tracing" : "",
+			   a->end == QBPF_RING_FATAL ? "CUPTI reported a fatal error"
+						     : "it ended suddenly");
 	}
 }
 
 static void put_outside(const struct page *p, const struct gpu_summary *g)
 {
-	char a[UNIT_TEXT], b[UNIT_TEXT];
+	char a[UNIT_TEXT], b[UNIT_TEXT], converted[96] = "";
 	bool outside = g->launches[GPU_BEFORE_PROBES] || g->launches[GPU_AFTER_PROBES];
 
 	for (int i = 0; i < GPU_OUTSIDE; i++)
 		outside |= g->outside[i] > 0;
 
-	if (g->clock_change_ns)
-		fprintf(p->f,
-			"\nGPU times drift against the host's: their error changed by %s or more",
-			unit__time(a, g->clock_change_ns));
-	else if (g->clock_error_ns != GPU_UNKNOWN)
-		fprintf(p->f, "\nGPU times are right to within %s",
-			unit__time(a, g->clock_error_ns));
-	else
-		fputs("\nhow right GPU times are, nothing tells", p->f);
-	if (g->converted)
-		fprintf(p->f, " (converted from CUPTI's clock to within %s)",
-			unit__time(b, g->convert_error_ns));
 	fputc('\n', p->f);
+	if (g->converted)
+		snprintf(converted, sizeof(converted),
+			 " (converted from CUPTI's clock to within %s)",
+			 unit__time(b, g->convert_error_ns));
+	if (g->clock_change_ns)
+		page__line(
+		    p, 2, "GPU times drift against the host's: their error changed by %s or more%s",
+		    unit__time(a, g->clock_change_ns), converted);
+	else if (g->clock_error_ns != GPU_UNKNOWN)
+		page__line(p, 2, "GPU times are right to within %s%s",
+			   unit__time(a, g->clock_error_ns), converted);
+	else
+		page__line(p, 2, "how right GPU times are, nothing tells%s", converted);
 	put_ends(p, g);
 	if (outside || g->untimed || g->late || g->waiting || g->dropped || g->overflow ||
 	    g->unknown_records || g->missing[GPU_NO_CALL] || g->missing[GPU_NO_ACTIVITY])

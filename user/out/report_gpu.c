@@ -23,16 +23,16 @@ void report__put_gpu(const struct recording *r)
 	if (r->page.s->gpu)
 		page__gpu(&r->page, r->page.s->gpu, r->o->limit);
 	if (r->page.s->gpu && left_out)
-		fprintf(r->page.f,
-			"  spans that the file does not hold: %" PRIu64
-			" (the host was in no traced span then, as far as these figures go)\n",
-			left_out);
+		page__line(&r->page, 4,
+			   "  spans that the file does not hold: %" PRIu64
+			   " (the host was in no traced span then, as far as these figures go)",
+			   left_out);
 	for (size_t i = 0; i < info->ngpu_losses; i++)
 		if (info->gpu_losses[i].reason < GPU_LOST_N)
 			sums[info->gpu_losses[i].reason] += info->gpu_losses[i].lost;
 	for (int i = 0; i < GPU_LOST_N; i++)
 		if (sums[i])
-			fprintf(r->page.f, "  records that %s: %" PRIu64 "\n", words[i], sums[i]);
+			page__line(&r->page, 4, "  records that %s: %" PRIu64, words[i], sums[i]);
 }
 
 json_t *report__gpu_losses(struct json_doc *d, const struct analysis *a)

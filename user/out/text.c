@@ -201,6 +201,8 @@ char *text__fit_name(const char *s, unsigned int width, bool utf8)
 	const char *dots = utf8 ? "\xe2\x80\xa6" : "..", *open, *close;
 	char *brief, *fit;
 
+	if (text__width(s, utf8) > width && !strncmp(s, "cuda:cu", 7))
+		s += 5;
 	if (text__width(s, utf8) <= width || !parameters(s, &open, &close) ||
 	    close - open - 1 <= (utf8 ? 1 : 2))
 		return text__fit(s, width, utf8);
@@ -209,6 +211,35 @@ char *text__fit_name(const char *s, unsigned int width, bool utf8)
 	fit = text__fit(brief, width, utf8);
 	free(brief);
 	return fit;
+}
+
+void text__wrap(FILE *f, const char *s, unsigned int width, unsigned int indent, bool utf8)
+{
+	unsigned int at = 0, room = width > indent + 8 ? width - indent : 8, w;
+	size_t blanks, len;
+	char *word, *fit;
+
+	for (bool first = true; *s; s += blanks + len, first = false) {
+		blanks = strspn(s, " ");
+		len = strcspn(s + blanks, " ");
+		word = strndup(s + blanks, len);
+		fit = word ? text__fit(word, room, utf8) : NULL;
+		free(word);
+		if (!fit)
+			break;
+		w = text__width(fit, utf8);
+		if (!first && at + blanks + w > width) {
+			fprintf(f, "\n%*s", (int)indent, "");
+			at = indent;
+		} else {
+			fprintf(f, "%*s", (int)blanks, "");
+			at += (unsigned int)blanks;
+		}
+		fputs(fit, f);
+		at += w;
+		free(fit);
+	}
+	fputc('\n', f);
 }
 
 void text__pad(FILE *f, const char *s, unsigned int width, bool right, bool utf8)

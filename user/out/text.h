@@ -24,9 +24,12 @@ unsigned int text__width(const char *s, bool utf8);
 /* Cuts printable text to `width` columns, in the middle, with an ellipsis; in place or shorter.
  * malloc'ed. */
 char *text__fit(const char *s, unsigned int width, bool utf8);
-/* The same of a C++ function's name: its parameter list gives way first, as "(...)", so that the
- * qualified name stays. */
+/* The same of a span's name. Of a function of CUDA "cuda:" gives way first; of one of C++ its parameter
+ * list, as "(...)", so that the qualified name stays. */
 char *text__fit_name(const char *s, unsigned int width, bool utf8);
+/* Writes printable text as lines of at most `width` columns, broken at blanks; all but the first begin
+ * with `indent` blanks. */
+void text__wrap(FILE *f, const char *s, unsigned int width, unsigned int indent, bool utf8);
 /* Writes printable text padded with blanks to `width` columns. */
 void text__pad(FILE *f, const char *s, unsigned int width, bool right, bool utf8);
 

@@ -20,7 +20,9 @@ static char *text_of(const struct tui *t)
 	if (!f)
 		return NULL;
 	if (t->base)
-		fputs("since the start: a reset does not reach these figures\n", f);
+		page__line(&page, 0,
+			   "since the reset (- where only the time before it tells; up to a second "
+			   "behind)");
 	page__gpu(&page, t->shown->gpu, GPU_TABLE_ROWS);
 	if (fclose(f)) {
 		free(text);

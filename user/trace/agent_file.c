@@ -4,12 +4,15 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "elf/symbols.h"
 
 #define AGENT_NAME "libqbpf_cupti.so"
 
@@ -35,6 +38,38 @@ static bool is_elf(const char *path)
 	return is;
 }
 
+/* Has it the function by which an agent is brought in? */
+static bool is_agent(const char *path)
+{
+	const struct symbols_opts opts = {.no_demangle = true};
+	struct elf_image *img = NULL;
+	struct func_table *t = NULL;
+	struct err why;
+	bool found = false;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int err = fd < 0 ? -errno : elf_image__open(fd, path, &img, &why);
+
+	if (!err)
+		err = func_table__read(img, &opts, &t, &why);
+	for (size_t i = 0; !err && !found && i < t->n; i++)
+		found = !(t->funcs[i].flags & FUNC_IMPORTED) &&
+			!strcmp(t->funcs[i].name, "qbpf_agent_start");
+	func_table__free(t);
+	elf_image__free(img);
+	if (fd >= 0)
+		close(fd);
+	return found;
+}
+
+static int check_named(const char *named, const char *path, struct err *e)
+{
+	if (!is_elf(path))
+		return err_set(e, -ENOEXEC, "QBPF_AGENT=%s: no ELF file", named);
+	if (!is_agent(path))
+		return err_set(e, -ENOEXEC, "QBPF_AGENT=%s: it is not qbpf's CUDA agent", named);
+	return 0;
+}
+
 int agent_file__find(char *path, size_t size, struct err *e)
 {
 	static const char *const beside[] = {"/" AGENT_NAME, "/../lib/qbpf/" AGENT_NAME};
@@ -47,7 +82,7 @@ int agent_file__find(char *path, size_t size, struct err *e)
 		err = take(named, path, size);
 		if (err)
 			return err_set(e, err, "QBPF_AGENT=%s: %s", named, strerror(-err));
-		return is_elf(path) ? 0 : err_set(e, -ENOEXEC, "QBPF_AGENT=%s: no ELF file", named);
+		return check_named(named, path, e);
 	}
 	n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 	if (n < 0)

@@ -3,9 +3,11 @@
 #include "trace/gpu_feed.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "elf/proc_state.h"
 #include "log.h"
 #include "model/id_map.h"
 #include "quiet_thread.h"
@@ -119,6 +121,22 @@ static int add_span(struct gpu_feed *f, const struct gpu_host_span *s)
 	return err ? err : gpu__span(f->model, &ev);
 }
 
+/* What the process is called that has just begun to write into a ring. */
+static int add_process(struct gpu_feed *f, const struct qbpf_ring_start *s)
+{
+	char proc[32], *comm;
+	size_t len;
+	int err;
+
+	snprintf(proc, sizeof(proc), "/proc/%u", s->tgid);
+	if (proc_state__read_file(proc, "comm", &comm, &len))
+		return 0; /* it has ended */
+	comm[strcspn(comm, "\n")] = '\0';
+	err = gpu__process(f->model, s->tgid, comm);
+	free(comm);
+	return err;
+}
+
 static void to_model(struct gpu_feed *f, const struct gpu_item *item)
 {
 	const struct qbpf_ring_record *rec = (const void *)(item + 1);
@@ -134,7 +152,10 @@ static void to_model(struct gpu_feed *f, const struct gpu_item *item)
 		err = gpu__name(f->model, ++f->nnames, what);
 		break;
 	case GPU_ITEM_RECORD:
-		err = gpu__record(f->model, item->ring, what);
+		if (rec->type == QBPF_RING_START)
+			err = add_process(f, what);
+		if (!err)
+			err = gpu__record(f->model, item->ring, what);
 		break;
 	case GPU_ITEM_SPAN:
 		err = add_span(f, what);

@@ -79,6 +79,7 @@ static int on_record(void *ctx, const struct qbpf_ring_record *rec)
 		struct qbpf_ring_call call;
 		struct qbpf_ring_device device;
 		struct qbpf_ring_dropped dropped;
+		struct qbpf_ring_start start;
 		struct qbpf_ring_window window;
 	} r;
 
@@ -94,6 +95,10 @@ static int on_record(void *ctx, const struct qbpf_ring_record *rec)
 		break;
 	case QBPF_RING_DEVICE:
 		r.device.name = name_of(p, r.device.name);
+		break;
+	case QBPF_RING_START:
+		if (p->s->ns)
+			r.start.tgid = ns_threads__tgid(p->s->ns);
 		break;
 	case QBPF_RING_WINDOW:
 		if (r.window.end)

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 
 #include "trace/host_checks.h"
+#include "trace/host_cuda.h"
 
 #define ROOT_OR_SETCAP "run as root (sudo), or setcap on the qbpf binary"
 
@@ -68,6 +69,22 @@ static const struct advice {
     {"unprivileged_bpf_disabled", "does not matter to whoever holds CAP_BPF", NULL, NULL},
     {"perf_event_paranoid", "does not matter to whoever holds CAP_PERFMON", NULL, NULL},
     {"ptrace_scope", "does not matter to whoever holds CAP_SYS_PTRACE", NULL, NULL},
+    {"CUDA agent",
+     "run has CUDA's driver load it, attach --cuda agent brings it in: what the GPU did is told",
+     "CUDA's calls are seen by uprobes alone, and nothing of the GPU",
+     "make CUDA_HOME=... and make install, where CUDA's headers are; or name it by QBPF_AGENT"},
+    {"CUDA driver", "programs can use a GPU; the CUPTI must be of the same CUDA",
+     "programs cannot use the GPU", "install the libraries that belong to the kernel's driver"},
+    {"CUPTI", "what the agent asks; a program that brings its own (a Python wheel) has that one",
+     "the agent cannot work in programs that bring none of their own: CUDA's calls are seen by "
+     "uprobes there, and nothing of the GPU",
+     "install the CUPTI of the driver's CUDA, or set CUDA_HOME, where programs start, to a toolkit "
+     "that has it"},
+    {"attach --cuda agent", "the agent can be brought into a process of any user",
+     "the agent cannot be brought into a process that runs: its CUDA calls are seen by uprobes, "
+     "and "
+     "nothing of the GPU",
+     ROOT_OR_SETCAP "; in a container, ptrace has to be allowed"},
     {"open files", NULL, "without uprobe_multi each site takes two", "ulimit -Hn 65536"},
 };
 
@@ -273,7 +290,83 @@ static void setting_rows(struct maker *m)
 	    (unsigned long long)files.rlim_max);
 }
 
-int host_checks__fill(struct host *h, const struct host_trials *t)
+static void library_rows(struct maker *m, const struct host_cuda *c)
+{
+	const struct cuda_library *d = &c->driver, *p = &c->cupti;
+	bool none = !*d->path && !c->kernel_driver;
+
+	if (none)
+		put_row(m, "CUDA driver", HOST_OK, strdup("none"),
+			"no program can use an NVIDIA GPU here, unless a container has a driver of "
+			"its own",
+			NULL);
+	else if (!*d->path)
+		row(m, "CUDA driver", HOST_WARN, "the kernel's is loaded, libcuda.so.1 not found");
+	else if (strstr(d->path, "/stubs/"))
+		put_row(m, "CUDA driver", HOST_WARN, strdup(d->path),
+			"the toolkit's stub: programs that find it cannot use the GPU",
+			"take the stubs folder off LD_LIBRARY_PATH");
+	else
+		row(m, "CUDA driver", HOST_OK, "of CUDA %d.%d, %s", d->version / 1000,
+		    d->version % 1000 / 10, d->path);
+	if (*p->path && c->cupti_fits)
+		row(m, "CUPTI", HOST_OK, "version %d, %s", p->version, p->path);
+	else if (*p->path)
+		row(m, "CUPTI", HOST_WARN, "none of CUDA %d, but version %d, %s", d->version / 1000,
+		    p->version, p->path);
+	else if (none)
+		put_row(m, "CUPTI", HOST_OK, strdup("none"), "not needed without a GPU", NULL);
+	else
+		row(m, "CUPTI", HOST_WARN, "not found");
+}
+
+static void ptrace_row(struct maker *m, const struct host_cuda *c)
+{
+	static const char name[] = "attach --cuda agent";
+
+	if (m->err)
+		return;
+	if (c->ptrace && c->ptrace_scope == 3)
+		put_row(m, name, HOST_WARN, strdup("not possible: ptrace_scope is 3"),
+			advice_of(name)->bad,
+			"kernel.yama.ptrace_scope below 3, from the next boot on");
+	else if (c->ptrace && c->ptrace_scope > 0)
+		row(m, name, HOST_WARN, "ptrace: %s, ptrace_scope is %d", strerror(-c->ptrace),
+		    c->ptrace_scope);
+	else if (c->ptrace)
+		row(m, name, HOST_WARN, "ptrace: %s", strerror(-c->ptrace));
+	else if (m->h->cap_sys_ptrace)
+		row(m, name, HOST_OK, "ptrace works");
+	else
+		put_row(m, name, HOST_OK, strdup("ptrace works"),
+			"the agent can be brought into processes of this user", NULL);
+}
+
+static void cuda_rows(struct maker *m, const struct host_cuda *c)
+{
+	const char *named = getenv("QBPF_AGENT");
+
+	if (*c->agent)
+		row(m, "CUDA agent", HOST_OK, "%s", c->agent);
+	else if (named && *named && !m->err)
+		put_row(m, "CUDA agent", HOST_WARN, strdup(c->agent_error.text),
+			advice_of("CUDA agent")->bad,
+			"name libqbpf_cupti.so by QBPF_AGENT, or unset it");
+	else
+		row(m, "CUDA agent", HOST_WARN, "not installed");
+	if (m->err)
+		return;
+	if (c->libraries_known)
+		library_rows(m, c);
+	else
+		put_row(
+		    m, "CUDA driver", HOST_WARN,
+		    strdup("not known: a process that loads libcuda and libcupti ends or hangs"),
+		    NULL, "reinstall the driver's libraries");
+	ptrace_row(m, c);
+}
+
+int host_checks__fill(struct host *h, const struct host_trials *t, const struct host_cuda *c)
 {
 	struct maker m = {.h = h};
 
@@ -281,12 +374,14 @@ int host_checks__fill(struct host *h, const struct host_trials *t)
 	privilege_rows(&m, t);
 	uprobe_rows(&m, t);
 	setting_rows(&m);
+	cuda_rows(&m, c);
 	return m.err;
 }
 
 int host__probe_full(struct host **out, struct err *e)
 {
 	struct host_trials t;
+	struct host_cuda c;
 	struct host *h;
 	int err = host__probe(&h, e);
 
@@ -298,7 +393,8 @@ int host__probe_full(struct host **out, struct err *e)
 	if (!t.multi_uprobe)
 		h->uprobe_multi_pid_ok = t.multi_threads;
 	h->tp_btf = !t.tracing;
-	err = host_checks__fill(h, &t);
+	host_cuda__find(&c);
+	err = host_checks__fill(h, &t, &c);
 	if (err) {
 		host__free(h);
 		return err_set(e, err, "out of memory");

@@ -24,8 +24,10 @@ struct host_trials {
 
 void host_trials__run(const struct host *h, struct host_trials *t);
 
+struct host_cuda;
+
 /* Fills h->checks. -ENOMEM. */
-int host_checks__fill(struct host *h, const struct host_trials *t);
+int host_checks__fill(struct host *h, const struct host_trials *t, const struct host_cuda *c);
 
 /* First line of a small file of proc or sysfs, without its newline. */
 int host_read_line(const char *path, char *buf, size_t size);

@@ -191,13 +191,15 @@ int launch__go(struct launch *l, struct err *e)
 		if (!ptrace(PTRACE_DETACH, l->pid, NULL, (void *)(uintptr_t)sig))
 			return 0;
 	}
+	if (errno == ESRCH) /* killed meanwhile: launch__wait tells */
+		return 0;
 	return err_set(e, -errno, "cannot let the program go on: %s", strerror(errno));
 }
 
+/* The next launch__go() detaches. */
 static enum launch_event let_free(struct launch *l)
 {
-	ptrace(PTRACE_DETACH, l->pid, NULL, NULL);
-	l->traced = l->stopped = false;
+	l->ldso_start = l->ldso_end = 0;
 	return LAUNCH_FREE;
 }
 

@@ -28,7 +28,8 @@ bool launch__is_static(const struct launch *l);
 int launch__go(struct launch *l, struct err *e);
 /*
  * After SIGCHLD. LAUNCH_MAPPED: stopped with new code mapped, arm it, then launch__go().
- * LAUNCH_FREE: start-up is over, the child runs untraced. LAUNCH_ENDED: *status as from
+ * LAUNCH_FREE: start-up is over; the child is still stopped, launch__go() lets it run
+ * untraced. LAUNCH_ENDED: *status as from
  * waitpid. LAUNCH_NONE: nothing happened.
  */
 enum launch_event { LAUNCH_NONE, LAUNCH_MAPPED, LAUNCH_FREE, LAUNCH_ENDED };

@@ -432,12 +432,16 @@ int session__rescan(struct session *s, struct err *e)
 
 void session__stop_counting(struct session *s)
 {
+	char line[SESSION_LINE];
+
 	if (s->skel)
 		s->skel->data->counting = false;
 	if (s->end_ns)
 		return;
 	s->end_ns = now_ns();
 	session__stop_recording(s);
+	if (session__agent_missing(s, line, sizeof(line)))
+		log_warn("%s", line);
 	if (!s->o.agents || !s->stream)
 		return;
 	/* Last, so that no span that was counted is without what it asked for. */

@@ -188,6 +188,32 @@ void session__tell_cuda(struct session *s)
 	log_info("%s", s->o.cuda_hint);
 }
 
+/*
+ * In `run --cuda auto` the agent stands in for probes on CUDA's functions. Where CUDA is mapped and the
+ * driver has not loaded it by the end, nothing was seen at all, and only this tells.
+ */
+bool session__agent_missing(const struct session *s, char *line, size_t size)
+{
+	struct agents_sums sums;
+
+	if (!s->o.cuda_instead || !s->o.agents)
+		return false;
+	agents__sums(s->o.agents, &sums);
+	for (size_t i = 0; !sums.begun && i < s->target->nobjects; i++) {
+		const char *path = s->target->objects[i].path, *slash = strrchr(path, '/');
+
+		if (!s->target->objects[i].has_cuda)
+			continue;
+		snprintf(line, size,
+			 "CUDA agent: not loaded, though %.200s is mapped: the program has not "
+			 "initialised CUDA, or its driver cannot load the agent (see qbpf doctor); "
+			 "--cuda uprobe counts its calls",
+			 slash ? slash + 1 : path);
+		return true;
+	}
+	return false;
+}
+
 int session__publish_cuda(struct session *s, uint32_t site_id)
 {
 	const struct plan_site *site = &s->plan->sites[site_id - 1];

@@ -13,6 +13,8 @@
 #include "trace/session.h"
 #include "trace/stream.h"
 
+#define SESSION_LINE 512 /* bytes of what is told in a line */
+
 struct session {
 	struct session_opts o;
 	struct host *host;
@@ -94,6 +96,7 @@ void session__free_cuda(struct session *s);
 int session__read_cuda(struct session *s, size_t from, struct err *e);
 int session__on_agents(struct session *s, struct err *e); /* one has something to say */
 void session__tell_cuda(struct session *s);		  /* once, when the first is armed */
+bool session__agent_missing(const struct session *s, char *line, size_t size);
 int session__publish_cuda(struct session *s, uint32_t site_id);
 int session__snap_cuda(struct session *s, struct snapshot *snap);
 

@@ -157,16 +157,32 @@ static int count_unseen(const struct session *s, const struct gpu_feed_counts *f
 	return err;
 }
 
+/* Takes the text; NULL: no memory. */
+static int add_note(struct snapshot *snap, char *text)
+{
+	char **notes = text ? realloc(snap->notes, (snap->nnotes + 1) * sizeof(*notes)) : NULL;
+
+	if (!notes) {
+		free(text);
+		return -ENOMEM;
+	}
+	snap->notes = notes;
+	notes[snap->nnotes++] = text;
+	return 0;
+}
+
 /* What the GPU's agents have delivered; in short as a note. */
 static int fill_agents(const struct session *s, struct snapshot *snap)
 {
 	struct gpu_feed_counts feed;
 	struct agents_sums sums;
-	char **notes;
+	char line[SESSION_LINE];
 	int err;
 
 	if (!s->o.agents)
 		return 0;
+	if (s->end_ns && session__agent_missing(s, line, sizeof(line)))
+		return add_note(snap, strdup(line));
 	agents__sums(s->o.agents, &sums);
 	if (!sums.begun)
 		return 0;
@@ -177,15 +193,7 @@ static int fill_agents(const struct session *s, struct snapshot *snap)
 	err = count_unseen(s, &feed, &snap->gpu_unseen);
 	if (err)
 		return err;
-	notes = realloc(snap->notes, (snap->nnotes + 1) * sizeof(*notes));
-	if (!notes)
-		return -ENOMEM;
-	snap->notes = notes;
-	notes[snap->nnotes] = agents_sums__text(&sums, snap->gpu_unseen);
-	if (!notes[snap->nnotes])
-		return -ENOMEM;
-	snap->nnotes++;
-	return 0;
+	return add_note(snap, agents_sums__text(&sums, snap->gpu_unseen));
 }
 
 static int fill_spans(const struct session *s, struct snapshot *snap)
