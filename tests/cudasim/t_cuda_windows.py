@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 300
+# timeout: 900
 """The time in which the agent records and the time in which spans are seen are not the same. What lies in one of
 them only is in no figure that puts both together, and is counted: held + outside is all, in the
 summary and in the report of the recording."""
