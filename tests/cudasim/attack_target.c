@@ -46,42 +46,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "disturbed.h"
+
 #define WAIT_MS	    20
 #define THREADS_MAX 64
 
 static volatile int stop;
-static unsigned long disturbed;
 static pthread_t threads[THREADS_MAX];
 static int nthreads;
 static bool ends_at_once;
-
-static void disturb(const char *what, long got)
-{
-	int saved = errno;
-
-	if (__atomic_fetch_add(&disturbed, 1, __ATOMIC_RELAXED) < 20)
-		fprintf(stderr, "disturbed: %s: %ld, errno %d (%s)\n", what, got, saved,
-			strerror(saved));
-}
-
-static void tell(const char *name, unsigned long rounds)
-{
-	printf("count %s %lu\n", name, rounds);
-}
-
-/* "ready" waits until each thread has opened, mapped and tried what it needs. */
-static unsigned settled;
-
-static void settle(void)
-{
-	__atomic_fetch_add(&settled, 1, __ATOMIC_RELEASE);
-}
-
-static void await_settled(void)
-{
-	while (__atomic_load_n(&settled, __ATOMIC_ACQUIRE) < (unsigned)nthreads)
-		usleep(1000);
-}
 
 /* --- waits -------------------------------------------------------------------------------------- */
 
@@ -441,7 +414,7 @@ int main(int argc, char **argv)
 	cudaFree(NULL);
 	for (int i = 1; i < argc; i++)
 		begin(argv[i]);
-	await_settled();
+	await_settled(nthreads);
 	for (int i = 1; i < argc; i++)
 		finish(argv[i]);
 	puts("ready");

@@ -37,22 +37,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "disturbed.h"
+
 #define WAIT_MS	    20
 #define THREADS_MAX 512
 
 static volatile int stop;
-static unsigned long disturbed;
 static pthread_t threads[THREADS_MAX];
 static int nthreads;
-
-static void disturb(const char *what, long got)
-{
-	int saved = errno;
-
-	if (__atomic_fetch_add(&disturbed, 1, __ATOMIC_RELAXED) < 20)
-		fprintf(stderr, "disturbed: %s: %ld, errno %d (%s)\n", what, got, saved,
-			strerror(saved));
-}
 
 static uint64_t now(void)
 {
@@ -60,25 +52,6 @@ static uint64_t now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-static void tell(const char *name, unsigned long rounds)
-{
-	printf("count %s %lu\n", name, rounds);
-}
-
-/* "ready" waits until each thread has opened, mapped and tried what it needs. */
-static unsigned settled;
-
-static void settle(void)
-{
-	__atomic_fetch_add(&settled, 1, __ATOMIC_RELEASE);
-}
-
-static void await_settled(void)
-{
-	while (__atomic_load_n(&settled, __ATOMIC_ACQUIRE) < (unsigned)nthreads)
-		usleep(1000);
 }
 
 /* --- what is done in tight loops ---------------------------------------------------------------- */
@@ -573,7 +546,7 @@ int main(int argc, char **argv)
 		idle |= !strncmp(argv[i], "idle", 4);
 		begin(argv[i]);
 	}
-	await_settled();
+	await_settled(nthreads);
 	puts("ready");
 	if (lazy) {
 		pthread_create(&ender, NULL, await_end, NULL);

@@ -40,6 +40,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "disturbed.h"
+
 #define SEND_MS 30
 
 static int limit_ms;
@@ -49,16 +51,6 @@ static uint32_t *word;
 static aio_context_t aio;
 static sigset_t usr2;
 static char buf[1 << 20];
-static unsigned long disturbed;
-
-static void disturb(const char *what, long got)
-{
-	int saved = errno;
-
-	if (disturbed++ < 20)
-		fprintf(stderr, "disturbed: %s: %ld, errno %d (%s)\n", what, got, saved,
-			strerror(saved));
-}
 
 static int64_t now_us(void)
 {
@@ -605,7 +597,7 @@ int main(int argc, char **argv)
 	}
 	if (sem)
 		semctl(sem, 0, IPC_RMID);
-	printf("count disturbed %lu\n", disturbed);
+	tell("disturbed", disturbed);
 	fflush(stdout);
 	_exit(0);
 }
