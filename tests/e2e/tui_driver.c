@@ -5,11 +5,13 @@
  *
  *	step	 the next snapshot (1,000 more ticks each)	say TEXT   a message
  *	segv	 a wild write					exit	   exit() with the view open
- *	end	 tui__free() and a normal return		sync	   nothing
+ *	end	 tui__free() and a normal return		keys N	   takes N bytes of keys
  *
- * Answers "ok LINE" on fd 4 when the view has been drawn. Without fd 3 (for looking at it by
- * hand) a snapshot comes every 200 ms. --spans N gives N more spans, --gpu a GPU that
- * ran fifty kernels.
+ * When the view has been drawn, a token (an OSC sequence, which shows nothing) goes to the
+ * terminal: "start", then "done" for each command. Since it takes the same way as the picture,
+ * whoever has read it has read the picture. "keys" says "ready" first; the keys are to come
+ * after that, and are taken in one go. Without fd 3 (for looking at it by hand) a snapshot
+ * comes every 200 ms. --spans N gives N more spans, --gpu a GPU that ran fifty kernels.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "../unit/gpu_records.h"
@@ -104,6 +107,22 @@ static struct snapshot *next(void)
 	return snapshot__clone(state);
 }
 
+static void token(const char *name)
+{
+	dprintf(STDOUT_FILENO, "\033]%s\a", name);
+}
+
+/* Only once all bytes are there, so that none of them is left for later. */
+static enum tui_action keys(struct tui *t, int n)
+{
+	int there;
+
+	token("ready");
+	while (!ioctl(tui__fd(t), FIONREAD, &there) && there < n)
+		poll(NULL, 0, 1);
+	return tui__input(t);
+}
+
 /* Returns 1 to end. */
 static int command(struct tui *t, char *line)
 {
@@ -119,7 +138,9 @@ static int command(struct tui *t, char *line)
 		exit(3);
 	else if (!strcmp(line, "end"))
 		return 1;
-	dprintf(4, "ok %s\n", line);
+	else if (!strncmp(line, "keys ", 5) && keys(t, atoi(line + 5)) == TUI_QUIT)
+		return 1;
+	token("done");
 	return 0;
 }
 
@@ -154,7 +175,7 @@ int main(int argc, char **argv)
 	}
 	tui__draw(t, next());
 	if (in)
-		dprintf(4, "ok start\n");
+		token("start");
 	for (;;) {
 		struct pollfd p[2] = {{.fd = tui__fd(t), .events = POLLIN},
 				      {.fd = in ? 3 : -1, .events = POLLIN}};
