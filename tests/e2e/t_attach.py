@@ -167,9 +167,14 @@ def late_library():
         q.wait_err("newly mapped")
         w.go()
         counts = w.finish()
-        s = spans(summary(q.finish()))
+        doc = summary(q.finish())
+        s = spans(doc)
         equal(s["plugin:work"]["count"], counts["plugin"], "plugin spans")
         equal(s["proc:tick"]["count"], 1, "the first tick")
+        late = [n for n in doc["probes"]["notes"] if "after their code had been mapped" in n]
+        equal(len(late), 1, f"that it may have run before: {late}")
+        check(late[0].startswith("2 probes were armed up to "), late[0])
+        check(" ms: what they did before is not counted" in q.err_text(), q.err_text())
 
 
 @case

@@ -165,6 +165,27 @@ def signals_reach_child():
 
 
 @case
+def opened_at_once():
+    """a library that the program opens and uses at once: what could not be counted is told"""
+    lib = os.path.join(BUILD, "tests", "libplugin.so")
+    r = run("--json", "--", work("w_process"), "late", 1000, lib, stdin="go\ngo\n")
+    equal(r.returncode, 0, r.stderr)
+    doc = doc_of(r)
+    held = spans(doc).get("plugin:work", {}).get("count", 0)
+    late = any("after their code had been mapped" in n for n in doc["probes"].get("notes", []))
+    check(late or "after it had opened or closed a library" in r.stderr, r.stderr)
+    check(held <= 1000, held)
+
+
+@case
+def linked_is_not_late():
+    """what is armed before the program's first instruction has nothing before it"""
+    r = run("--json", "--", work("w_process"), "exit", 0)
+    check(not any("mapped" in n for n in doc_of(r)["probes"].get("notes", [])), r.stdout)
+    check("what they did before" not in r.stderr, r.stderr)
+
+
+@case
 def follow_run():
     """run --follow of a shell, without markers, that starts the program: its spans are seen"""
     p = subprocess.Popen(

@@ -301,7 +301,8 @@ static int check_start(const struct watch *w, struct err *e)
 
 	if (!err || !w->launch || p->nmarkers || p->nfuncs || p->nspans)
 		return err;
-	log_warn("nothing is traced so far: %s", e->text);
+	log_warn("nothing is traced so far: %s%s", e->text,
+		 w->o->follow ? "" : "; --follow takes in what it starts");
 	return 0;
 }
 

@@ -26,8 +26,8 @@ static const struct {
 
 static const char *const marks[] = {
     "~ marks what is below the measuring floor; - what the sample cannot tell",
-    "After a reset a node's or GPU kernel's min and max are - until there is a new record:",
-    "those since the start are kept, and the final report counts from there.",
+    "After a reset a node's or GPU kernel's min and max are - until there is a new record,",
+    "the GPU's percentiles for good: the final report counts from the start and has them all.",
 };
 
 void tui_help__draw(struct tui *t, int y, int height)

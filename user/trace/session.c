@@ -401,19 +401,41 @@ int session__arm(struct session *s, struct err *e)
 	session__armed(s, &sites);
 	log_dbg("armed %zu sites in %.1f ms", sites, (s->start_ns - t0) / 1e6);
 	/* What was opened since the target was looked at, and before the linker was hooked. */
+	s->mapped_ns = s->o.starting ? 0 : s->start_ns;
 	return err ? err : session__rescan(s, e);
+}
+
+/* since_ns: the code may have been there, and have run, since then; 0: it has not run. */
+static void tell_more(struct session *s, size_t probes, size_t spans, uint64_t since_ns)
+{
+	uint64_t late = since_ns ? now_ns() - since_ns : 0;
+
+	if (!since_ns) {
+		log_info("armed %zu more probes of %zu spans in newly mapped objects", probes,
+			 spans);
+		return;
+	}
+	s->late_probes += probes;
+	if (late > s->late_ns)
+		s->late_ns = late;
+	log_info("armed %zu more probes of %zu spans in newly mapped objects, within %.1f ms: what "
+		 "they did before is not counted",
+		 probes, spans, late / 1e6);
 }
 
 int session__rescan(struct session *s, struct err *e)
 {
 	size_t objects = s->target->nobjects, sites = s->plan->nsites;
 	size_t before, after, armed_before, armed_after;
+	uint64_t since = s->mapped_ns;
 	struct plan_process proc;
 	int err;
 
 	err = target__refresh(s->target, e);
 	if (err == -ESRCH)
 		return 0;
+	s->mapped_ns = 0;
+	s->looked_ns = now_ns();
 	if (err || s->target->nobjects == objects)
 		return err;
 	before = session__armed(s, &armed_before);
@@ -425,9 +447,20 @@ int session__rescan(struct session *s, struct err *e)
 	target__drop_images(s->target);
 	after = session__armed(s, &armed_after);
 	if (armed_after > armed_before)
-		log_info("armed %zu more probes of %zu spans in newly mapped objects",
-			 armed_after - armed_before, after - before);
+		tell_more(s, armed_after - armed_before, after - before, since);
 	return err;
+}
+
+bool session__armed_late(const struct session *s, char *line, size_t size)
+{
+	if (!s->late_probes)
+		return false;
+	snprintf(
+	    line, size,
+	    "%zu probes were armed up to %.1f ms after their code had been mapped: what it did "
+	    "before is not counted",
+	    s->late_probes, s->late_ns / 1e6);
+	return true;
 }
 
 void session__stop_counting(struct session *s)
@@ -442,6 +475,11 @@ void session__stop_counting(struct session *s)
 	session__stop_recording(s);
 	if (session__agent_missing(s, line, sizeof(line)))
 		log_warn("%s", line);
+	if (s->ended && s->mapped_ns)
+		log_info(
+		    "the target ended %.1f ms after it had opened or closed a library: what it did "
+		    "in one opened then is not counted",
+		    (s->end_ns - s->mapped_ns) / 1e6);
 	if (!s->o.agents || !s->stream)
 		return;
 	/* Last, so that no span that was counted is without what it asked for. */

@@ -45,6 +45,10 @@ struct session {
 	bool forks;		   /* seen to, whatever its symbols say */
 	bool fork_tried;	   /* kernel.nop5_fork_unsafe is known */
 	bool rescan;		   /* asked for by a notice */
+	uint64_t mapped_ns;	   /* code may have come since then and is not armed; 0: none */
+	uint64_t looked_ns;	   /* the mappings were read last */
+	size_t late_probes;	   /* armed when their code may have run already */
+	uint64_t late_ns;	   /* the longest of such times */
 	bool ended;
 	char *comm, *exe;      /* of the first process, kept after its end */
 	struct snapshot *last; /* of the previous tick, for --max-overhead */
@@ -72,6 +76,7 @@ int session__check_guard(struct session *s, struct err *e);
 void session__guard_fork(struct session *s, pid_t parent, pid_t child);
 
 /* session.c */
+bool session__armed_late(const struct session *s, char *line, size_t size);
 int session__arm_from(struct session *s, size_t from_site, size_t from_object, struct err *e);
 /* Gives the sites from from_site on their verdicts. *proc: what the processes can do, by which. */
 int session__check_from(struct session *s, size_t from_site, struct plan_process *proc,

@@ -171,6 +171,13 @@ static int add_note(struct snapshot *snap, char *text)
 	return 0;
 }
 
+static int note_late(const struct session *s, struct snapshot *snap)
+{
+	char line[SESSION_LINE];
+
+	return session__armed_late(s, line, sizeof(line)) ? add_note(snap, strdup(line)) : 0;
+}
+
 /* What the GPU's agents have delivered; in short as a note. */
 static int fill_agents(const struct session *s, struct snapshot *snap)
 {
@@ -257,6 +264,8 @@ int session__snapshot(struct session *s, struct snapshot **out, struct err *e)
 		err = fill_spans(s, snap);
 	if (!err)
 		err = fill_probes(s, snap);
+	if (!err)
+		err = note_late(s, snap);
 	if (!err)
 		err = fill_agents(s, snap);
 	if (err) {

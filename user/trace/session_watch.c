@@ -83,6 +83,8 @@ static int on_notice(void *ctx, void *data, size_t size)
 	case QBPF_NOTICE_MAPS:
 	case QBPF_NOTICE_EXEC:
 		s->rescan = true;
+		if (!s->mapped_ns && !s->o.starting) /* else it is held until that is armed */
+			s->mapped_ns = n->time_ns;
 		break;
 	case QBPF_NOTICE_FORK:
 		session__guard_fork(s, (pid_t)n->tgid, (pid_t)n->arg);
@@ -203,8 +205,10 @@ int session__tick(struct session *s, struct err *e)
 
 	if (now > KEY_TIMEOUT_NS)
 		maps_sweep_keys(s->skel, now - KEY_TIMEOUT_NS, s->key_timeouts, s->span_room);
-	if (!s->hooked && !s->ended)
+	if (!s->hooked && !s->ended) {
+		s->mapped_ns = s->looked_ns;
 		err = session__rescan(s, e);
+	}
 	if (err == -ESRCH)
 		err = 0;
 	if (!err && s->o.max_overhead_pct > 0)
