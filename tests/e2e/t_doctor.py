@@ -79,6 +79,14 @@ def cuda():
         r = cuda_rows(QBPF_AGENT=named)["CUDA agent"]
         check(r["state"] == "warn" and f"QBPF_AGENT={named}: " in r["found"] and why in r["found"]
               and "unset" in r["remedy"], f"QBPF_AGENT={named}", r)
+    with tempfile.TemporaryDirectory() as tmp:
+        fifo = os.path.join(tmp, "ff")
+        os.mkfifo(fifo)
+        for named in (fifo, tmp, "/dev/zero"):
+            r = cuda_rows(QBPF_AGENT=named)["CUDA agent"]
+            check(r["state"] == "warn" and r["found"] == f"QBPF_AGENT={named}: not a regular file",
+                  f"QBPF_AGENT={'a FIFO' if named == fifo else 'a folder' if named == tmp else named}",
+                  r)
     r = rows_of(doctor("--json", preexec_fn=no_ptrace))["attach --cuda agent"]
     check(r["state"] == "warn" and "Operation not permitted" in r["found"] and "remedy" in r,
           "ptrace is refused", r)
