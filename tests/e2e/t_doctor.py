@@ -69,6 +69,52 @@ def cuda_rows(**env):
     return rows_of(doctor("--json", env={**keep, **env}))
 
 
+def library(path, source, *flags):
+    """Compiles a shared library of this C text."""
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", path, "-x", "c", "-", "-x", "none", *flags],
+                   input=source, text=True, check=True)
+
+
+def broken_libraries():
+    """Libraries of these names that are there and are of no use."""
+    with tempfile.TemporaryDirectory() as tmp:
+        driver, cupti = (os.path.join(tmp, f) for f in ("libcuda.so.1", "libcupti.so.99"))
+        for f in (driver, cupti):
+            with open(f, "w") as out:
+                out.write("no library\n" * 100)
+        found = [("CUDA driver", driver, cuda_rows(LD_LIBRARY_PATH=tmp))]
+        # No other CUPTI is of this CUDA.
+        library(driver, "int cuDriverGetVersion(int *v) { *v = 99000; return 0; }")
+        found.append(("CUPTI", cupti, cuda_rows(LD_LIBRARY_PATH=tmp)))
+        for name, f, rows in found:
+            r = rows[name]
+            check(r["state"] == "warn" and "remedy" in r
+                  and r["found"].startswith(f"found, cannot be loaded: {f}: "),
+                  f"{name}: no ELF file", r)
+        os.unlink(cupti)
+        rows = cuda_rows(LD_LIBRARY_PATH=tmp)
+        check((rows["CUDA driver"]["state"], rows["CUDA driver"]["found"])
+              == ("ok", f"of CUDA 99.0, {driver}") and rows["CUPTI"]["state"] == "warn"
+              and rows["CUPTI"]["found"].startswith(("none of CUDA 99, ", "not found")),
+              "a driver without its CUPTI", rows)
+        other = os.path.join(tmp, "libother.so")
+        library(other, "int other(void) { return 1; }", "-Wl,-soname,libother.so")
+        library(driver, "int other(void); int get(void) { return other(); }", "-Wl,--no-as-needed",
+                other)
+        os.unlink(other)
+        r = cuda_rows(LD_LIBRARY_PATH=tmp)["CUDA driver"]
+        check(r["state"] == "warn" and "cannot be loaded: libother.so: " in r["found"]
+              and r["found"].endswith("No such file or directory"),
+              "CUDA driver: what it needs is missing", r)
+        for source, name in (("int x;", "without a version"),
+                             ("int cuDriverGetVersion(int *v) { *v = 12000; return 999; }",
+                              "its version fails")):
+            library(driver, source)
+            r = cuda_rows(LD_LIBRARY_PATH=tmp)["CUDA driver"]
+            check((r["state"], r["found"]) == ("warn", f"it does not tell its version, {driver}")
+                  and "remedy" in r, f"CUDA driver: {name}", r)
+
+
 def cuda():
     agent = os.path.join(BUILD, "libqbpf_cupti.so")
     r = cuda_rows()["CUDA agent"]
@@ -90,6 +136,7 @@ def cuda():
     r = rows_of(doctor("--json", preexec_fn=no_ptrace))["attach --cuda agent"]
     check(r["state"] == "warn" and "Operation not permitted" in r["found"] and "remedy" in r,
           "ptrace is refused", r)
+    broken_libraries()
     if not os.path.exists(os.path.join(SIM, "libcuda.so.1")):
         return
     r = cuda_rows(LD_LIBRARY_PATH=SIM)

@@ -27,6 +27,25 @@ struct found {
 	bool cupti_fits;
 };
 
+/* Does the dynamic linker say that there is no such file, and not that one which it needs is missing? */
+static bool is_absent(const char *name, const char *error)
+{
+	const char *none = strerror(ENOENT);
+	size_t len = strlen(name), all = strlen(error), tail = strlen(none);
+
+	return !strncmp(error, name, len) && error[len] == ':' && all >= tail &&
+	       !strcmp(error + all - tail, none);
+}
+
+/* The first of several that are there and cannot be loaded is told of. */
+static void keep_error(const char *name, struct cuda_library *l)
+{
+	const char *error = dlerror();
+
+	if (error && !*l->error && !is_absent(name, error))
+		snprintf(l->error, sizeof(l->error), "%s", error);
+}
+
 /* Loads it as a program does, and asks it for its version by a function that needs no initialisation. */
 static bool try_library(const char *name, const char *get_version, struct cuda_library *l)
 {
@@ -34,8 +53,10 @@ static bool try_library(const char *name, const char *get_version, struct cuda_l
 	struct link_map *map;
 	int (*get)(int *);
 
-	if (!handle)
+	if (!handle) {
+		keep_error(name, l);
 		return false;
+	}
 	if (dlinfo(handle, RTLD_DI_LINKMAP, &map) || !realpath(map->l_name, l->path))
 		snprintf(l->path, sizeof(l->path), "%s", name);
 	*(void **)&get = dlsym(handle, get_version);
