@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -113,6 +114,38 @@ def broken_libraries():
             r = cuda_rows(LD_LIBRARY_PATH=tmp)["CUDA driver"]
             check((r["state"], r["found"]) == ("warn", f"it does not tell its version, {driver}")
                   and "remedy" in r, f"CUDA driver: {name}", r)
+        # It prints, and leaves a process that would keep the pipes open for longer than doctor() waits.
+        pid_file = os.path.join(tmp, "pid")
+        library(driver, """
+            #include <stdio.h>
+            #include <unistd.h>
+            int cuDriverGetVersion(int *v) { *v = 12000; return 0; }
+            static void __attribute__((constructor)) begin(void)
+            {
+                FILE *f = fopen(PID_FILE, "w");
+                int pid = fork();
+
+                if (!pid) {
+                    sleep(300);
+                    _exit(0);
+                }
+                fprintf(f, "%d", pid);
+                fclose(f);
+                puts("noise");
+                fflush(stdout);
+                fputs("noise\\n", stderr);
+            }
+            """, f'-DPID_FILE="{pid_file}"')
+        p = None
+        try:
+            p = doctor("--json", env={**os.environ, "LD_LIBRARY_PATH": tmp})
+        except subprocess.TimeoutExpired:
+            pass
+        with open(pid_file) as f:
+            os.kill(int(f.read()), signal.SIGKILL)
+        check(p and p.stderr == "" and p.stdout.startswith("{")
+              and rows_of(p)["CUDA driver"]["found"] == f"of CUDA 12.0, {driver}",
+              "CUDA driver: what it prints and starts is kept apart", p)
 
 
 def cuda():

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <signal.h>
 #include <stdio.h>
@@ -108,6 +109,20 @@ static void look(struct found *f)
 	f->all = true;
 }
 
+/* What the libraries print is no part of qbpf's output, nor may what they start keep it open. */
+static void leave_output(void)
+{
+	int null = open("/dev/null", O_RDWR);
+
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if (null < 0)
+			close(fd);
+		else
+			dup2(null, fd);
+	if (null > STDERR_FILENO)
+		close(null);
+}
+
 /* Code that is not ours runs in a child: what it does there, or that it hangs, does not matter. */
 static void find_libraries(struct host_cuda *c)
 {
@@ -121,6 +136,7 @@ static void find_libraries(struct host_cuda *c)
 	if (!pid) {
 		signal(SIGALRM, SIG_DFL);
 		alarm(LOAD_MOST_S);
+		leave_output();
 		look(f);
 		_exit(0);
 	}
