@@ -148,6 +148,30 @@ def broken_libraries():
               "CUDA driver: what it prints and starts is kept apart", p)
 
 
+def control_bytes(agent):
+    """No byte of QBPF_AGENT steers the terminal, or breaks the JSON."""
+    shown = r"a\x1b]0;x\x07\xff.so"
+    with tempfile.TemporaryDirectory() as tmp:
+        bad = os.path.join(os.fsencode(tmp), b"a\x1b]0;x\x07\xff.so")
+        env = {**os.environ, "QBPF_AGENT": bad}
+        p = doctor(env=env)
+        check(f"QBPF_AGENT={tmp}/{shown}: No such file" in p.stdout and "\x1b" not in p.stdout,
+              "control bytes in QBPF_AGENT: as \\xNN", p)
+        p = subprocess.run([QBPF, "run", "--cuda", "agent", "--", "true"], env=env, text=True,
+                           capture_output=True, timeout=60)
+        check(p.returncode == 1 and f"QBPF_AGENT={tmp}/{shown}: No such file" in p.stderr
+              and "\x1b" not in p.stderr, "run: the same", p)
+        if not os.path.exists(agent):
+            return
+        shutil.copy(agent, bad)
+        p = doctor(env=env)
+        check(re.search(rf"^ok    CUDA agent +{re.escape(f'{tmp}/{shown}')}$", p.stdout, re.M),
+              "control bytes in the agent's path: as \\xNN", p)
+        r = rows_of(doctor("--json", env=env))["CUDA agent"]
+        check((r["state"], r["found"]) == ("ok", f"{tmp}/a\x1b]0;x\x07\ufffd.so"),
+              "control bytes in the agent's path: valid JSON", r)
+
+
 def cuda():
     agent = os.path.join(BUILD, "libqbpf_cupti.so")
     r = cuda_rows()["CUDA agent"]
@@ -166,6 +190,7 @@ def cuda():
             check(r["state"] == "warn" and r["found"] == f"QBPF_AGENT={named}: not a regular file",
                   f"QBPF_AGENT={'a FIFO' if named == fifo else 'a folder' if named == tmp else named}",
                   r)
+    control_bytes(agent)
     r = rows_of(doctor("--json", preexec_fn=no_ptrace))["attach --cuda agent"]
     check(r["state"] == "warn" and "Operation not permitted" in r["found"] and "remedy" in r,
           "ptrace is refused", r)
@@ -262,6 +287,10 @@ def main():
     p = doctor("-x")
     check(p.returncode == 2 and p.stderr == "qbpf: unknown option -x (see qbpf doctor --help)\n",
           "unknown short option: the same", p)
+    p = doctor("--json=out.json")
+    check(p.returncode == 2 and p.stdout == ""
+          and p.stderr == "qbpf: --json takes no value (see qbpf doctor --help)\n",
+          "--json=FILE: exit 2, one line", p)
     p = doctor("extra")
     check(p.returncode == 2 and "extra" in p.stderr and p.stderr.count("\n") == 1,
           "stray argument: exit 2, one line", p)
