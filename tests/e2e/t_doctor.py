@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -69,6 +70,108 @@ def cuda_rows(**env):
     return rows_of(doctor("--json", env={**keep, **env}))
 
 
+def library(path, source, *flags):
+    """Compiles a shared library of this C text."""
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", path, "-x", "c", "-", "-x", "none", *flags],
+                   input=source, text=True, check=True)
+
+
+def broken_libraries():
+    """Libraries of these names that are there and are of no use."""
+    with tempfile.TemporaryDirectory() as tmp:
+        driver, cupti = (os.path.join(tmp, f) for f in ("libcuda.so.1", "libcupti.so.99"))
+        for f in (driver, cupti):
+            with open(f, "w") as out:
+                out.write("no library\n" * 100)
+        found = [("CUDA driver", driver, cuda_rows(LD_LIBRARY_PATH=tmp))]
+        # No other CUPTI is of this CUDA.
+        library(driver, "int cuDriverGetVersion(int *v) { *v = 99000; return 0; }")
+        found.append(("CUPTI", cupti, cuda_rows(LD_LIBRARY_PATH=tmp)))
+        for name, f, rows in found:
+            r = rows[name]
+            check(r["state"] == "warn" and "remedy" in r
+                  and r["found"].startswith(f"found, cannot be loaded: {f}: "),
+                  f"{name}: no ELF file", r)
+        os.unlink(cupti)
+        rows = cuda_rows(LD_LIBRARY_PATH=tmp)
+        check((rows["CUDA driver"]["state"], rows["CUDA driver"]["found"])
+              == ("ok", f"of CUDA 99.0, {driver}") and rows["CUPTI"]["state"] == "warn"
+              and rows["CUPTI"]["found"].startswith(("none of CUDA 99, ", "not found")),
+              "a driver without its CUPTI", rows)
+        other = os.path.join(tmp, "libother.so")
+        library(other, "int other(void) { return 1; }", "-Wl,-soname,libother.so")
+        library(driver, "int other(void); int get(void) { return other(); }", "-Wl,--no-as-needed",
+                other)
+        os.unlink(other)
+        r = cuda_rows(LD_LIBRARY_PATH=tmp)["CUDA driver"]
+        check(r["state"] == "warn" and "cannot be loaded: libother.so: " in r["found"]
+              and r["found"].endswith("No such file or directory"),
+              "CUDA driver: what it needs is missing", r)
+        for source, name in (("int x;", "without a version"),
+                             ("int cuDriverGetVersion(int *v) { *v = 12000; return 999; }",
+                              "its version fails")):
+            library(driver, source)
+            r = cuda_rows(LD_LIBRARY_PATH=tmp)["CUDA driver"]
+            check((r["state"], r["found"]) == ("warn", f"it does not tell its version, {driver}")
+                  and "remedy" in r, f"CUDA driver: {name}", r)
+        # It prints, and leaves a process that would keep the pipes open for longer than doctor() waits.
+        pid_file = os.path.join(tmp, "pid")
+        library(driver, """
+            #include <stdio.h>
+            #include <unistd.h>
+            int cuDriverGetVersion(int *v) { *v = 12000; return 0; }
+            static void __attribute__((constructor)) begin(void)
+            {
+                FILE *f = fopen(PID_FILE, "w");
+                int pid = fork();
+
+                if (!pid) {
+                    sleep(300);
+                    _exit(0);
+                }
+                fprintf(f, "%d", pid);
+                fclose(f);
+                puts("noise");
+                fflush(stdout);
+                fputs("noise\\n", stderr);
+            }
+            """, f'-DPID_FILE="{pid_file}"')
+        p = None
+        try:
+            p = doctor("--json", env={**os.environ, "LD_LIBRARY_PATH": tmp})
+        except subprocess.TimeoutExpired:
+            pass
+        with open(pid_file) as f:
+            os.kill(int(f.read()), signal.SIGKILL)
+        check(p and p.stderr == "" and p.stdout.startswith("{")
+              and rows_of(p)["CUDA driver"]["found"] == f"of CUDA 12.0, {driver}",
+              "CUDA driver: what it prints and starts is kept apart", p)
+
+
+def control_bytes(agent):
+    """No byte of QBPF_AGENT steers the terminal, or breaks the JSON."""
+    shown = r"a\x1b]0;x\x07\xff.so"
+    with tempfile.TemporaryDirectory() as tmp:
+        bad = os.path.join(os.fsencode(tmp), b"a\x1b]0;x\x07\xff.so")
+        env = {**os.environ, "QBPF_AGENT": bad}
+        p = doctor(env=env)
+        check(f"QBPF_AGENT={tmp}/{shown}: No such file" in p.stdout and "\x1b" not in p.stdout,
+              "control bytes in QBPF_AGENT: as \\xNN", p)
+        p = subprocess.run([QBPF, "run", "--cuda", "agent", "--", "true"], env=env, text=True,
+                           capture_output=True, timeout=60)
+        check(p.returncode == 1 and f"QBPF_AGENT={tmp}/{shown}: No such file" in p.stderr
+              and "\x1b" not in p.stderr, "run: the same", p)
+        if not os.path.exists(agent):
+            return
+        shutil.copy(agent, bad)
+        p = doctor(env=env)
+        check(re.search(rf"^ok    CUDA agent +{re.escape(f'{tmp}/{shown}')}$", p.stdout, re.M),
+              "control bytes in the agent's path: as \\xNN", p)
+        r = rows_of(doctor("--json", env=env))["CUDA agent"]
+        check((r["state"], r["found"]) == ("ok", f"{tmp}/a\x1b]0;x\x07\ufffd.so"),
+              "control bytes in the agent's path: valid JSON", r)
+
+
 def cuda():
     agent = os.path.join(BUILD, "libqbpf_cupti.so")
     r = cuda_rows()["CUDA agent"]
@@ -79,9 +182,19 @@ def cuda():
         r = cuda_rows(QBPF_AGENT=named)["CUDA agent"]
         check(r["state"] == "warn" and f"QBPF_AGENT={named}: " in r["found"] and why in r["found"]
               and "unset" in r["remedy"], f"QBPF_AGENT={named}", r)
+    with tempfile.TemporaryDirectory() as tmp:
+        fifo = os.path.join(tmp, "ff")
+        os.mkfifo(fifo)
+        for named in (fifo, tmp, "/dev/zero"):
+            r = cuda_rows(QBPF_AGENT=named)["CUDA agent"]
+            check(r["state"] == "warn" and r["found"] == f"QBPF_AGENT={named}: not a regular file",
+                  f"QBPF_AGENT={'a FIFO' if named == fifo else 'a folder' if named == tmp else named}",
+                  r)
+    control_bytes(agent)
     r = rows_of(doctor("--json", preexec_fn=no_ptrace))["attach --cuda agent"]
     check(r["state"] == "warn" and "Operation not permitted" in r["found"] and "remedy" in r,
           "ptrace is refused", r)
+    broken_libraries()
     if not os.path.exists(os.path.join(SIM, "libcuda.so.1")):
         return
     r = cuda_rows(LD_LIBRARY_PATH=SIM)
@@ -174,6 +287,10 @@ def main():
     p = doctor("-x")
     check(p.returncode == 2 and p.stderr == "qbpf: unknown option -x (see qbpf doctor --help)\n",
           "unknown short option: the same", p)
+    p = doctor("--json=out.json")
+    check(p.returncode == 2 and p.stdout == ""
+          and p.stderr == "qbpf: --json takes no value (see qbpf doctor --help)\n",
+          "--json=FILE: exit 2, one line", p)
     p = doctor("extra")
     check(p.returncode == 2 and "extra" in p.stderr and p.stderr.count("\n") == 1,
           "stray argument: exit 2, one line", p)

@@ -13,6 +13,7 @@
 
 #include "cmd/cmd.h"
 #include "log.h"
+#include "out/text.h"
 #include "trace/host.h"
 #include "trace/session.h"
 
@@ -62,6 +63,15 @@ static void print_price(const struct price *p)
 		       (double)costs[i].floor_ns / 1000);
 }
 
+/* Paths and what is said of them hold bytes from the environment and from files' names. */
+static void print_found(const char *found)
+{
+	char *clean = text__printable(found, text__utf8());
+
+	puts(clean ? clean : "?");
+	free(clean);
+}
+
 static void print_rows(const struct host *h, const struct price *p, const char *refusal)
 {
 	size_t width = 0;
@@ -73,7 +83,8 @@ static void print_rows(const struct host *h, const struct price *p, const char *
 	for (size_t i = 0; i < h->nchecks; i++) {
 		const struct host_check *c = &h->checks[i];
 
-		printf("%-4s  %-*s  %s\n", state_words[c->state], (int)width, c->name, c->found);
+		printf("%-4s  %-*s  ", state_words[c->state], (int)width, c->name);
+		print_found(c->found);
 		if (c->meaning)
 			printf("      %-*s  %s\n", (int)width, "", c->meaning);
 		if (c->remedy)
@@ -116,9 +127,11 @@ static int print_json(const struct host *h, const struct price *p, const char *r
 		err = json_object_set_new(doc, "price", price_json(p)) ? -ENOMEM : 0;
 	for (size_t i = 0; !err && i < h->nchecks; i++) {
 		const struct host_check *c = &h->checks[i];
+		char *found = text__valid(c->found);
 		json_t *row = json_pack("{s:s, s:s, s:s}", "name", c->name, "state",
-					state_json[c->state], "found", c->found);
+					state_json[c->state], "found", found ? found : "?");
 
+		free(found);
 		if (c->meaning)
 			json_object_set_new(row, "meaning", json_string(c->meaning));
 		if (c->remedy)
@@ -141,10 +154,13 @@ static void usage(FILE *f)
 	      f);
 }
 
-/* As the other commands say it (options.c). */
+/* As the other commands say it (options.c); no option of this one takes a value. */
 static void refuse_option(const char *arg)
 {
-	if (optopt && optopt < 256)
+	if (optopt && !strncmp(arg, "--", 2))
+		log_err("%.*s takes no value (see qbpf doctor --help)", (int)strcspn(arg, "="),
+			arg);
+	else if (optopt && optopt < 256)
 		log_err("unknown option -%c (see qbpf doctor --help)", optopt);
 	else
 		log_err("unknown option %s (see qbpf doctor --help)", arg);

@@ -10,9 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "elf/symbols.h"
+#include "out/text.h"
 
 #define AGENT_NAME "libqbpf_cupti.so"
 
@@ -27,27 +29,22 @@ static int take(const char *candidate, char *path, size_t size)
 	return snprintf(path, size, "%s", real) < (int)size ? 0 : -ENAMETOOLONG;
 }
 
-static bool is_elf(const char *path)
+static bool is_elf(int fd)
 {
 	char magic[SELFMAG];
-	FILE *f = fopen(path, "re");
-	bool is = f && fread(magic, 1, SELFMAG, f) == SELFMAG && !memcmp(magic, ELFMAG, SELFMAG);
 
-	if (f)
-		fclose(f);
-	return is;
+	return pread(fd, magic, SELFMAG, 0) == SELFMAG && !memcmp(magic, ELFMAG, SELFMAG);
 }
 
 /* Has it the function by which an agent is brought in? */
-static bool is_agent(const char *path)
+static bool is_agent(int fd, const char *path)
 {
 	const struct symbols_opts opts = {.no_demangle = true};
 	struct elf_image *img = NULL;
 	struct func_table *t = NULL;
 	struct err why;
 	bool found = false;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	int err = fd < 0 ? -errno : elf_image__open(fd, path, &img, &why);
+	int err = elf_image__open(fd, path, &img, &why);
 
 	if (!err)
 		err = func_table__read(img, &opts, &t, &why);
@@ -56,18 +53,51 @@ static bool is_agent(const char *path)
 			!strcmp(t->funcs[i].name, "qbpf_agent_start");
 	func_table__free(t);
 	elf_image__free(img);
-	if (fd >= 0)
-		close(fd);
 	return found;
 }
 
-static int check_named(const char *named, const char *path, struct err *e)
+/* To open a FIFO would wait for its writer, to open a device may do something. */
+static int open_regular(const char *path, const char **why)
 {
-	if (!is_elf(path))
-		return err_set(e, -ENOEXEC, "QBPF_AGENT=%s: no ELF file", named);
-	if (!is_agent(path))
-		return err_set(e, -ENOEXEC, "QBPF_AGENT=%s: it is not qbpf's CUDA agent", named);
-	return 0;
+	struct stat st;
+	int fd;
+
+	*why = NULL;
+	if (stat(path, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode)) {
+		*why = "not a regular file";
+		return -ENOEXEC;
+	}
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return fd < 0 ? -errno : fd;
+}
+
+static int find_named(const char *named, char *path, size_t size, struct err *e)
+{
+	const char *why = NULL;
+	char *shown;
+	int fd = -1, err = take(named, path, size);
+
+	if (!err) {
+		fd = open_regular(path, &why);
+		err = fd < 0 ? fd : 0;
+	}
+	if (!err && !is_elf(fd))
+		why = "no ELF file";
+	else if (!err && !is_agent(fd, path))
+		why = "it is not qbpf's CUDA agent";
+	if (why)
+		err = -ENOEXEC;
+	if (fd >= 0)
+		close(fd);
+	if (!err)
+		return 0;
+	/* The name may have come from anyone, and the line goes to a terminal. */
+	shown = text__printable(named, text__utf8());
+	err_set(e, err, "QBPF_AGENT=%s: %s", shown ? shown : "?", why ? why : strerror(-err));
+	free(shown);
+	return err;
 }
 
 int agent_file__find(char *path, size_t size, struct err *e)
@@ -76,14 +106,9 @@ int agent_file__find(char *path, size_t size, struct err *e)
 	const char *named = getenv("QBPF_AGENT");
 	char exe[PATH_MAX], candidate[PATH_MAX + 64];
 	ssize_t n;
-	int err;
 
-	if (named && *named) {
-		err = take(named, path, size);
-		if (err)
-			return err_set(e, err, "QBPF_AGENT=%s: %s", named, strerror(-err));
-		return check_named(named, path, e);
-	}
+	if (named && *named)
+		return find_named(named, path, size, e);
 	n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 	if (n < 0)
 		return err_set(e, -errno, "/proc/self/exe: %s", strerror(errno));

@@ -290,31 +290,42 @@ static void setting_rows(struct maker *m)
 	    (unsigned long long)files.rlim_max);
 }
 
-static void library_rows(struct maker *m, const struct host_cuda *c)
+static void driver_row(struct maker *m, const struct host_cuda *c)
 {
-	const struct cuda_library *d = &c->driver, *p = &c->cupti;
-	bool none = !*d->path && !c->kernel_driver;
+	const struct cuda_library *d = &c->driver;
 
-	if (none)
+	if (!*d->path && *d->error)
+		row(m, "CUDA driver", HOST_WARN, "found, cannot be loaded: %s", d->error);
+	else if (!*d->path && c->kernel_driver)
+		row(m, "CUDA driver", HOST_WARN, "the kernel's is loaded, libcuda.so.1 not found");
+	else if (!*d->path)
 		put_row(m, "CUDA driver", HOST_OK, strdup("none"),
 			"no program can use an NVIDIA GPU here, unless a container has a driver of "
 			"its own",
 			NULL);
-	else if (!*d->path)
-		row(m, "CUDA driver", HOST_WARN, "the kernel's is loaded, libcuda.so.1 not found");
 	else if (strstr(d->path, "/stubs/"))
 		put_row(m, "CUDA driver", HOST_WARN, strdup(d->path),
 			"the toolkit's stub: programs that find it cannot use the GPU",
 			"take the stubs folder off LD_LIBRARY_PATH");
+	else if (!d->version)
+		row(m, "CUDA driver", HOST_WARN, "it does not tell its version, %s", d->path);
 	else
 		row(m, "CUDA driver", HOST_OK, "of CUDA %d.%d, %s", d->version / 1000,
 		    d->version % 1000 / 10, d->path);
+}
+
+static void cupti_row(struct maker *m, const struct host_cuda *c)
+{
+	const struct cuda_library *d = &c->driver, *p = &c->cupti;
+
 	if (*p->path && c->cupti_fits)
 		row(m, "CUPTI", HOST_OK, "version %d, %s", p->version, p->path);
+	else if (*p->error)
+		row(m, "CUPTI", HOST_WARN, "found, cannot be loaded: %s", p->error);
 	else if (*p->path)
 		row(m, "CUPTI", HOST_WARN, "none of CUDA %d, but version %d, %s", d->version / 1000,
 		    p->version, p->path);
-	else if (none)
+	else if (!*d->path && !*d->error && !c->kernel_driver)
 		put_row(m, "CUPTI", HOST_OK, strdup("none"), "not needed without a GPU", NULL);
 	else
 		row(m, "CUPTI", HOST_WARN, "not found");
@@ -356,13 +367,15 @@ static void cuda_rows(struct maker *m, const struct host_cuda *c)
 		row(m, "CUDA agent", HOST_WARN, "not installed");
 	if (m->err)
 		return;
-	if (c->libraries_known)
-		library_rows(m, c);
-	else
+	if (c->libraries_known) {
+		driver_row(m, c);
+		cupti_row(m, c);
+	} else {
 		put_row(
 		    m, "CUDA driver", HOST_WARN,
 		    strdup("not known: a process that loads libcuda and libcupti ends or hangs"),
 		    NULL, "reinstall the driver's libraries");
+	}
 	ptrace_row(m, c);
 }
 

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,6 +28,25 @@ struct found {
 	bool cupti_fits;
 };
 
+/* Does the dynamic linker say that there is no such file, and not that one which it needs is missing? */
+static bool is_absent(const char *name, const char *error)
+{
+	const char *none = strerror(ENOENT);
+	size_t len = strlen(name), all = strlen(error), tail = strlen(none);
+
+	return !strncmp(error, name, len) && error[len] == ':' && all >= tail &&
+	       !strcmp(error + all - tail, none);
+}
+
+/* The first of several that are there and cannot be loaded is told of. */
+static void keep_error(const char *name, struct cuda_library *l)
+{
+	const char *error = dlerror();
+
+	if (error && !*l->error && !is_absent(name, error))
+		snprintf(l->error, sizeof(l->error), "%s", error);
+}
+
 /* Loads it as a program does, and asks it for its version by a function that needs no initialisation. */
 static bool try_library(const char *name, const char *get_version, struct cuda_library *l)
 {
@@ -34,8 +54,10 @@ static bool try_library(const char *name, const char *get_version, struct cuda_l
 	struct link_map *map;
 	int (*get)(int *);
 
-	if (!handle)
+	if (!handle) {
+		keep_error(name, l);
 		return false;
+	}
 	if (dlinfo(handle, RTLD_DI_LINKMAP, &map) || !realpath(map->l_name, l->path))
 		snprintf(l->path, sizeof(l->path), "%s", name);
 	*(void **)&get = dlsym(handle, get_version);
@@ -87,6 +109,20 @@ static void look(struct found *f)
 	f->all = true;
 }
 
+/* What the libraries print is no part of qbpf's output, nor may what they start keep it open. */
+static void leave_output(void)
+{
+	int null = open("/dev/null", O_RDWR);
+
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if (null < 0)
+			close(fd);
+		else
+			dup2(null, fd);
+	if (null > STDERR_FILENO)
+		close(null);
+}
+
 /* Code that is not ours runs in a child: what it does there, or that it hangs, does not matter. */
 static void find_libraries(struct host_cuda *c)
 {
@@ -100,6 +136,7 @@ static void find_libraries(struct host_cuda *c)
 	if (!pid) {
 		signal(SIGALRM, SIG_DFL);
 		alarm(LOAD_MOST_S);
+		leave_output();
 		look(f);
 		_exit(0);
 	}

@@ -12,8 +12,9 @@
 #include "err.h"
 
 struct cuda_library {
-	char path[PATH_MAX]; /* "": the dynamic linker finds none */
-	int version;	     /* as it tells it: 13020 is CUDA 13.2 of the driver; 0: it does not */
+	char path[PATH_MAX];	    /* "": none was loaded */
+	char error[PATH_MAX + 256]; /* why one that is there was not loaded; "": none was met */
+	int version; /* as it tells it: 13020 is CUDA 13.2 of the driver; 0: it does not */
 };
 
 struct host_cuda {
