@@ -236,18 +236,27 @@ static enum qbpf_ring_reason rounds(void)
 	}
 }
 
-/* The process is about to end: hand over what there is, and leave CUPTI as it is. */
+/*
+ * The process is about to end: hand over what there is, and leave CUPTI as it is. That CUPTI has given up may
+ * have been said a moment ago, or in this flush.
+ */
 static void last_flush(void)
 {
 	struct qbpf_ring_head *h = agent.ring.head;
-	uint64_t now = monotonic_ns();
+	uint64_t to = monotonic_ns();
 
-	CUPTI(cuptiActivityFlushAll, FLUSH_FORCED);
+	if (!__atomic_load_n(&agent.fatal, __ATOMIC_RELAXED))
+		CUPTI(cuptiActivityFlushAll, FLUSH_FORCED);
 	count_dropped();
-	mark_time();
-	mark_window(QBPF_RING_EXIT, now);
-	publish();
 	h->reason = QBPF_RING_EXIT;
+	if (__atomic_load_n(&agent.fatal, __ATOMIC_RELAXED)) {
+		h->reason = QBPF_RING_FATAL;
+		to = __atomic_load_n(&h->flushed_ns, __ATOMIC_RELAXED);
+	} else {
+		mark_time();
+	}
+	mark_window(h->reason, to);
+	publish();
 	h->off_ns = monotonic_ns();
 	set_state(QBPF_RING_OFF);
 	__atomic_store_n(&exit_done, 1, __ATOMIC_RELEASE);

@@ -161,6 +161,23 @@ def cupti_gives_up():
 
 
 @case
+def cupti_gives_up_at_the_end():
+    "a fatal error just before the program's end: it did not merely end"
+    trace, log, doc = a.fresh(".qbpf"), a.fresh(".csv"), a.fresh(".json")
+    q = Qbpf("run", "--cuda", "agent", "-o", trace, f"--json={doc}", "--", a.QUANT, "--ticks", "100",
+             env=a.env(log, "fatal=100"))  # fmt: skip
+    q.finish()
+    live, later = summary(open(doc).read()), json.loads(report(trace, "--json"))
+    equal(q.err_text().count("CUPTI reported a fatal error"), 1, q.err_text())
+    same(live, later)
+    for d in (live, later):
+        equal([x["end"] for x in d["gpu"]["agents"]], ["fatal"], "the agent")
+    for kept in (trace, doc):
+        r = subprocess.run([QBPF, "check", kept, "* lost == 0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        equal(r.returncode, 3, f"check of {kept}: {r.stdout}{r.stderr}")
+
+
+@case
 def killed():
     "SIGKILL of the target: what the agent had not handed over is not taken for nothing"
     trace, log = a.fresh(".qbpf"), a.fresh(".csv")
