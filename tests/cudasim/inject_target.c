@@ -13,6 +13,7 @@
  *	eintr		waits in a call that each signal has to interrupt
  *	lazy		a single busy thread (the first) that makes no system call
  *	seccomp		a filter that allows everything
+ *	opened		has opened a library, which it could close at any moment
  *
  * Says "ready", and ends when its stdin does: `count disturbed N` and what each disturbance was, `count
  * NAME N` for how often each thread went round.
@@ -514,6 +515,8 @@ static void begin(const char *word)
 	}
 	if (!strcmp(word, "seccomp"))
 		filter();
+	if (!strcmp(word, "opened") && !dlopen("libutil.so.1", RTLD_NOW | RTLD_LOCAL))
+		disturb("dlopen", 0);
 }
 
 static void *await_end(void *arg)

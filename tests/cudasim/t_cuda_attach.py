@@ -4,6 +4,7 @@
 """qbpf attach --cuda agent: in, at work, and out again, and the target never notices."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -75,6 +76,22 @@ def nobody_is_disturbed():
     for word in EVERY:
         check(counts[word] > 0, f"{word}: {counts}")
     print(f"# the longest stop was {worst} ms", flush=True)
+
+
+@case
+def nothing_goes_where_it_may_vanish():
+    "the code goes into what the target cannot unload, though a library with more room is open"
+    with target("cuda", "read", "opened") as w:
+        mapped = open(f"/proc/{w.pid}/maps").read()
+        check("/libutil.so.1" in mapped, "the library that was opened")
+        for _ in range(2):
+            _, err = once(w.pid, "-v")
+            where = re.findall(r"code goes behind that of (.*)", err)
+            equal(len(where), 1, err)
+            name = os.path.basename(where[0])
+            linked = re.fullmatch(r"inject_target|lib(c|cuda|cudart|m|pthread|dl)\.so.*|ld-linux.*", name)
+            check(linked, f"the code was put into {where[0]}")
+        w.end()
 
 
 @case

@@ -261,18 +261,84 @@ static uint64_t cave_in(const struct inject_site *s, const struct inject_object 
 	return 0;
 }
 
+/* The nth string of this kind in its dynamic section; NULL: there are not so many. */
+static const char *dynamic_string(const struct inject_object *o, int64_t tag, size_t nth)
+{
+	const uint8_t *dyn, *strs;
+	size_t dyn_len, strs_len;
+	Elf64_Dyn d;
+
+	if (!o->img || elf_image__section(o->img, ".dynamic", &dyn, &dyn_len, NULL) ||
+	    elf_image__section(o->img, ".dynstr", &strs, &strs_len, NULL) || !strs_len ||
+	    strs[strs_len - 1])
+		return NULL;
+	for (size_t i = 0; (i + 1) * sizeof(d) <= dyn_len; i++) {
+		memcpy(&d, dyn + i * sizeof(d), sizeof(d));
+		if (d.d_tag == DT_NULL)
+			break;
+		if (d.d_tag == tag && d.d_un.d_val < strs_len && !nth--)
+			return (const char *)strs + d.d_un.d_val;
+	}
+	return NULL;
+}
+
+/* Those with this name stay. */
+static bool keep(struct inject_site *s, const char *needed)
+{
+	bool more = false;
+
+	for (size_t i = 0; i < s->maps->n; i++) {
+		struct inject_object *o = &s->objects[i];
+		const char *soname = o->stays ? NULL : dynamic_string(o, DT_SONAME, 0);
+
+		if (!soname || strcmp(soname, needed))
+			continue;
+		o->stays = more = true;
+	}
+	return more;
+}
+
+/*
+ * The executable, its C library, and what they are linked with, directly and in turn. Any other library may be
+ * closed at any moment: behind its code nothing may be put, and no thread be sent there.
+ */
+static void find_what_stays(struct inject_site *s)
+{
+	const char *needed;
+	bool more = true;
+
+	for (size_t i = 0; i < s->maps->n; i++) {
+		struct inject_object *o = &s->objects[i];
+
+		o->stays = o->map->is_exe || o->owner == CODE_LIBC || o->owner == CODE_LDSO;
+	}
+	while (more) {
+		more = false;
+		for (size_t i = 0; i < s->maps->n; i++)
+			for (size_t n = 0; s->objects[i].stays &&
+					   (needed = dynamic_string(&s->objects[i], DT_NEEDED, n));
+			     n++)
+				more |= keep(s, needed);
+	}
+}
+
 static int find_cave(struct inject_site *s, struct err *e)
 {
 	for (size_t i = 0; i < 2 * s->maps->n && !s->cave; i++) {
 		const struct inject_object *o = &s->objects[i % s->maps->n];
 
-		if (o->img && o->owner != CODE_UNKNOWN)
-			s->cave = cave_in(s, o, i >= s->maps->n);
+		if (!o->img || o->owner == CODE_UNKNOWN || !o->stays)
+			continue;
+		s->cave = cave_in(s, o, i >= s->maps->n);
+		if (s->cave)
+			log_dbg("code goes behind that of %s", o->map->path);
 	}
-	return s->cave ? 0
-		       : err_set(e, -EOPNOTSUPP,
-				 "no library of process %d has %zu unused bytes behind its code",
-				 s->pid, INJECT_STUB_BYTES);
+	return s->cave
+		   ? 0
+		   : err_set(e, -EOPNOTSUPP,
+			     "no library that process %d cannot unload has %zu unused bytes behind "
+			     "its code",
+			     s->pid, INJECT_STUB_BYTES);
 }
 
 /*
@@ -382,8 +448,10 @@ int inject_site__read(pid_t pid, struct inject_site **out, struct err *e)
 	}
 	if (!err)
 		err = find_functions(s, e);
-	if (!err)
+	if (!err) {
+		find_what_stays(s);
 		err = find_cave(s, e);
+	}
 	if (!err)
 		err = read_maps(s, e);
 	if (!err) {

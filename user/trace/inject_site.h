@@ -32,6 +32,7 @@ struct inject_object {
 	struct inject_symbol *symbols; /* exported functions; of CODE_LIBC only */
 	size_t nsymbols;
 	struct elf_image *img;
+	bool stays; /* the program cannot unload it */
 };
 
 struct inject_site {

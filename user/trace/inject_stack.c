@@ -107,7 +107,7 @@ static const char *judge_run(const struct inject_frame *f, size_t from, size_t t
 		return is_in(waits_outside, f[0].name) || is_in(waits_outside, f[to - 1].name) ||
 			       is_in(waits, f[to - 1].name)
 			   ? NULL
-			   : "it is inside a function of the C library that may hold a lock";
+			   : "it is inside the C library, where it may hold a lock";
 	if (to < n && !is_in(beginnings, f[to - 1].name)) /* beyond that there is _start */
 		return is_in(callbacks, f[to - 1].name) ? NULL : "the C library has called it";
 	for (size_t i = from; i < to; i++)
