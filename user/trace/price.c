@@ -15,10 +15,11 @@
 #include "trace/own_child.h"
 #include "trace/price.h"
 
-#define EXE_PATH  "/proc/self/exe"
-#define BATCHES	  7
-#define BARE_RUNS 256 /* in a batch */
-#define WARM_RUNS 4
+#define EXE_PATH     "/proc/self/exe"
+#define BATCHES	     7
+#define BARE_BATCHES 3
+#define BARE_RUNS    256 /* in a batch */
+#define WARM_RUNS    4
 
 /* Spans that no plan reaches; see the header. */
 #define SPAN_OF(pair) ((__u32)(QBPF_SPANS_MAX - 1 - (pair)))
@@ -152,12 +153,13 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* What one run of each pair takes: the median of batches of so many runs. */
-static int measure(struct measuring *m, const uint32_t runs[OWN_PAIRS], uint64_t one[OWN_PAIRS])
+/* What one run of each pair takes: the median of so many batches, BATCHES at most, of so many runs. */
+static int measure(struct measuring *m, int batches, const uint32_t runs[OWN_PAIRS],
+		   uint64_t one[OWN_PAIRS])
 {
 	uint64_t ns[OWN_PAIRS][BATCHES];
 
-	for (int b = 0; b < BATCHES; b++) {
+	for (int b = 0; b < batches; b++) {
 		for (int p = 0; p < OWN_PAIRS; p++) {
 			int err = own_child__run(m->child, p, runs[p], 0, &ns[p][b]);
 
@@ -166,8 +168,8 @@ static int measure(struct measuring *m, const uint32_t runs[OWN_PAIRS], uint64_t
 		}
 	}
 	for (int p = 0; p < OWN_PAIRS; p++) {
-		qsort(ns[p], BATCHES, sizeof(ns[p][0]), by_value);
-		one[p] = ns[p][BATCHES / 2] / runs[p];
+		qsort(ns[p], (size_t)batches, sizeof(ns[p][0]), by_value);
+		one[p] = ns[p][batches / 2] / runs[p];
 	}
 	return 0;
 }
@@ -183,7 +185,7 @@ static int measure_bare(struct measuring *m)
 			return err;
 		runs[p] = BARE_RUNS;
 	}
-	return measure(m, runs, m->bare);
+	return measure(m, BARE_BATCHES, runs, m->bare);
 }
 
 static int measure_armed(struct measuring *m)
@@ -195,7 +197,7 @@ static int measure_armed(struct measuring *m)
 		if (err)
 			return err;
 	}
-	err = measure(m, batch_runs, m->ns);
+	err = measure(m, BATCHES, batch_runs, m->ns);
 	for (int p = 0; p < OWN_PAIRS && !err; p++)
 		m->ns[p] -= m->ns[p] > m->bare[p] ? m->bare[p] : m->ns[p];
 	return err;
