@@ -3,7 +3,7 @@
 #ifndef QBPF_TESTS_GPU_CASES_H
 #define QBPF_TESTS_GPU_CASES_H
 
-#include "gpu_records.h"
+#include "gpu_put.h"
 #include "model/gpu.h"
 
 enum {
@@ -37,17 +37,6 @@ static const char *const names[] = {"",
 				    "_Z6signalPKfPfi",
 				    "_Z4riskPf"};
 
-static struct gr_list list;
-
-static inline int reset(void **state)
-{
-	(void)state;
-	memset(&list, 0, sizeof(list));
-	list.context = 1;
-	list.stream = 7;
-	return 0;
-}
-
 static inline struct gpu *begin(size_t max_bytes)
 {
 	struct gpu_opts o = {.max_bytes = max_bytes};
@@ -62,18 +51,6 @@ static inline struct gpu *begin(size_t max_bytes)
 	assert_int_equal(gpu__thread(g, 0, 7, 100), 0);
 	assert_int_equal(gpu__thread(g, 1, 7, 101), 0);
 	return g;
-}
-
-static inline void put_all(struct gpu *g)
-{
-	for (size_t i = 0; i < list.n; i++) {
-		const struct gr_item *it = &list.items[i];
-
-		if (it->ev.kind)
-			assert_int_equal(gpu__span(g, &it->ev), 0);
-		else
-			assert_int_equal(gpu__record(g, it->ring, &it->rec.head), 0);
-	}
 }
 
 static inline struct gpu_summary *run(void)

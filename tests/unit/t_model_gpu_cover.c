@@ -7,22 +7,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "gpu_records.h"
+#include "gpu_put.h"
 #include "model/gpu.h"
 
 enum { LAUNCH = 1, KERNEL };
 enum { TICK = 1, SETUP };
-
-static struct gr_list list;
-
-static int reset(void **state)
-{
-	(void)state;
-	memset(&list, 0, sizeof(list));
-	list.context = 1;
-	list.stream = 7;
-	return 0;
-}
 
 static void window(uint32_t generation, uint32_t tgid, uint32_t end, uint32_t flags, uint64_t ns)
 {
@@ -64,14 +53,7 @@ static struct gpu_summary *run_settled(uint64_t from_ns, uint64_t to_ns, uint64_
 	assert_int_equal(gpu__thread(g, 1, 8, 200), 0);
 	if (to_ns)
 		gpu__probes(g, from_ns, to_ns);
-	for (size_t i = 0; i < list.n; i++) {
-		const struct gr_item *it = &list.items[i];
-
-		if (it->ev.kind)
-			assert_int_equal(gpu__span(g, &it->ev), 0);
-		else
-			assert_int_equal(gpu__record(g, it->ring, &it->rec.head), 0);
-	}
+	put_all(g);
 	if (settle_ns)
 		assert_int_equal(gpu__settle(g, settle_ns), 0);
 	assert_int_equal(gpu__finish(g), 0);

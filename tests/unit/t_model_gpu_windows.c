@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "gpu_records.h"
+#include "gpu_put.h"
 #include "model/gpu_windows.h"
 
 enum { LAUNCH = 1, SYNC, SIGNAL, NAMES };
@@ -14,17 +14,7 @@ enum { TICK = 1 };
 
 static const char *const names[NAMES] = {"", "cudaLaunchKernel", "cudaStreamSynchronize",
 					 "_Z6signalPf"};
-static struct gr_list list;
 static struct gpu_summary *summary;
-
-static int reset(void **state)
-{
-	(void)state;
-	memset(&list, 0, sizeof(list));
-	list.context = 1;
-	list.stream = 7;
-	return 0;
-}
 
 /* The list, through a model that shows it to w. max_bytes: 0: settled at the end alone. */
 static void run(struct gpu_windows *w, size_t max_bytes)
@@ -38,14 +28,7 @@ static void run(struct gpu_windows *w, size_t max_bytes)
 	assert_int_equal(gpu__span_name(g, TICK, "strategy:tick"), 0);
 	assert_int_equal(gpu__thread(g, 0, 7, 100), 0);
 	assert_int_equal(gpu__thread(g, 1, 7, 101), 0);
-	for (size_t i = 0; i < list.n; i++) {
-		const struct gr_item *it = &list.items[i];
-
-		if (it->ev.kind)
-			assert_int_equal(gpu__span(g, &it->ev), 0);
-		else
-			assert_int_equal(gpu__record(g, it->ring, &it->rec.head), 0);
-	}
+	put_all(g);
 	assert_int_equal(gpu__finish(g), 0);
 	assert_int_equal(gpu_windows__finish(w), 0);
 	summary = gpu__summary(g);
